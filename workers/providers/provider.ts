@@ -1,0 +1,114 @@
+/**
+ * The interfaces a provider adapter implements, one per capability, and the one error it throws.
+ * An adapter maps wire to types and nothing else: no SQL, no money, no HTTP contexts of ours.
+ */
+
+/** Token counts as the provider reported them; `undefined` when it reported none. */
+export interface TokenUsage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** The provider's whole usage object (details such as reasoning or cached tokens), passed on as it came. */
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
+/** What one chat call asks of a provider. */
+export interface ChatCall {
+  /** Our request id (UUID), sent upstream as an idempotency and tracing aid where the wire has a place for it. */
+  readonly requestId: string;
+  /** The model name the provider knows. */
+  readonly upstreamModel: string;
+  /** The caller's validated body, fields of the convention only; `model`, the output cap and stream options are the adapter's to overwrite. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Tokens the provider may produce per choice; written as the field the caller used, else the model's. */
+  readonly outputCapTokens: number;
+  /** Aborts the upstream call: client gone, request cancelled, deadline passed, worker stopping. */
+  readonly signal: AbortSignal;
+}
+
+/** A whole completion: the provider's JSON object as it came, and its usage. */
+export interface ChatCompletion {
+  readonly completion: Readonly<Record<string, unknown>>;
+  readonly usage: TokenUsage | undefined;
+}
+
+/** One streamed chunk: the provider's JSON object as it came; `usage` set on the chunk that carries it. */
+export interface ChatChunk {
+  readonly chunk: Readonly<Record<string, unknown>>;
+  readonly usage: TokenUsage | undefined;
+}
+
+export interface ChatProvider {
+  /** Resolves with the whole answer, or throws `ProviderError`. */
+  complete(call: ChatCall): Promise<ChatCompletion>;
+  /**
+   * Yields chunks as the provider sends them; pausing the iteration pauses the upstream socket; `return()` aborts the call.
+   * Ends normally only when the provider finished properly (every choice has a finish reason); a cut stream throws.
+   */
+  stream(call: ChatCall): AsyncIterable<ChatChunk>;
+}
+
+export interface Provider {
+  readonly name: string;
+  readonly kind: string;
+  readonly chat?: ChatProvider;
+  /** Closes sockets; called at shutdown and when the catalogue drops the provider. */
+  close(): Promise<void>;
+}
+
+/** How a provider is configured by the catalogue. */
+export interface ProviderConfig {
+  readonly name: string;
+  readonly kind: string;
+  readonly baseUrl: string | undefined;
+  /** The credential's value, read from the environment variable the catalogue names; never logged. */
+  readonly credential: string | undefined;
+}
+
+/**
+ * - `unavailable`: connection refused or reset, 5xx, 429, timeout; another try or route may work
+ * - `rejected`: the provider says the request itself is wrong (400, 404, 413, 422): the caller's fault
+ * - `moderated`: its safety system declined
+ * - `misconfigured`: our credential or upstream model is wrong (401, 403, 404): another route may work
+ * - `invalid_response`: broken JSON, wrong shape, cut stream, over the size limit, implausible usage
+ */
+export type ProviderErrorKind = 'unavailable' | 'rejected' | 'moderated' | 'misconfigured' | 'invalid_response';
+
+export class ProviderError extends Error {
+  readonly kind: ProviderErrorKind;
+  readonly status: number | undefined;
+  readonly retryAfterSeconds: number | undefined;
+  /** For `rejected`: the provider's own words, safe to show the caller (bounded, no credential). */
+  readonly publicMessage: string | undefined;
+  /** For `rejected`: the parameter the provider named. */
+  readonly param: string | undefined;
+
+  constructor(
+    kind: ProviderErrorKind,
+    message: string,
+    options: {
+      status?: number | undefined;
+      retryAfterSeconds?: number | undefined;
+      publicMessage?: string | undefined;
+      param?: string | undefined;
+      cause?: unknown;
+    } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ProviderError';
+    this.kind = kind;
+    this.status = options.status;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.publicMessage = options.publicMessage;
+    this.param = options.param;
+  }
+
+  /** The same call may succeed when made again (after a pause). */
+  get isRetryable(): boolean {
+    return this.kind === 'unavailable';
+  }
+
+  /** Another route may serve what this one could not. */
+  get isRoutable(): boolean {
+    return this.kind !== 'rejected' && this.kind !== 'moderated';
+  }
+}
