@@ -35,8 +35,8 @@ export const ERROR_CATALOGUE = {
   },
   quality_not_priced: {
     status: 400,
-    en: 'This model has no price for the requested quality. Choose one of the qualities listed in "allowed"; GET /v1/images/models shows the price table.',
-    ja: '指定された品質は、このモデルの料金表にありません。「allowed」にある品質から選んでください。料金表は GET /v1/images/models で確認できます。',
+    en: 'This model has no price for the requested quality. Choose one of the qualities listed in "allowed"; GET /v1/models shows the price table.',
+    ja: '指定された品質は、このモデルの料金表にありません。「allowed」にある品質から選んでください。料金表は GET /v1/models で確認できます。',
   },
   size_not_priced: {
     status: 400,
