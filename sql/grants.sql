@@ -1,0 +1,26 @@
+-- What each role may do, applied after the functions at every release. Balances, holds and the ledger are written by the
+-- SECURITY DEFINER functions alone: no role holds a right to change them.
+do $$
+begin
+  if to_regrole('app_ingress') is null then
+    return; -- a platform without roles: see migration 0001
+  end if;
+
+  revoke all on all functions in schema app from public;
+  grant usage on schema app to app_ingress, app_worker;
+  grant select on app.accounts, app.balances, app.keys, app.cap_usage, app.providers, app.models, app.routes, app.prices,
+    app.voices, app.announcements, app.requests, app.ledger_entries, app.request_results, app.holds, app.processes,
+    app.idempotency_keys to app_ingress;
+  grant execute on function
+    app.submit_requests, app.cancel_request, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
+    app.price_in_force, app.cap_used
+    to app_ingress;
+
+  grant select on app.providers, app.models, app.routes, app.prices, app.voices, app.requests, app.holds, app.processes,
+    app.request_inputs to app_worker;
+  grant execute on function
+    app.settle_requests, app.expire_holds, app.mark_running, app.lost_holds, app.beat, app.leave, app.reap_processes,
+    app.maintain_partitions, app.purge_expired
+    to app_worker;
+end
+$$;
