@@ -58,7 +58,11 @@ export function errorMessage(code: ErrorCode, language: Language, details: Error
 }
 
 /** The JSON envelope for an error code: `{error: {code, message}, ...siblings}`. */
-export function errorBody(code: ErrorCode, language: Language, details: ErrorDetails = {}): Record<string, unknown> {
+export function errorBody(
+  code: ErrorCode,
+  language: Language,
+  details: ErrorDetails = {},
+): Record<string, unknown> {
   return { error: { code, message: errorMessage(code, language, details) }, ...details };
 }
 

@@ -1,0 +1,119 @@
+/**
+ * Configuration from the environment: every name, its unit and its default in one place. Nothing else reads
+ * `process.env` but for provider credentials, whose names the catalogue gives.
+ */
+
+export interface Config {
+  readonly isProduction: boolean;
+  readonly host: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+  readonly redisUrl: string | undefined;
+  readonly catalogFile: string | undefined;
+  readonly logLevel: string;
+  /** Trust `X-Forwarded-*` from this many proxies in front (0: none). */
+  readonly proxyCount: number;
+
+  /** Seconds the ingress waits before it answers 202; the edge cuts at 100. */
+  readonly edgeWaitSeconds: number;
+  /** Seconds a chat request may take in all before it is voided. */
+  readonly chatTimeoutSeconds: number;
+  /** Bytes of a JSON body that are read before it is refused. */
+  readonly maxBodyBytes: number;
+  /** Requests waiting or running in the whole service before new ones are refused with 503. */
+  readonly maxQueueDepth: number;
+  /** Bytes of a stream in flight between worker and a slow reader. */
+  readonly streamWindowBytes: number;
+  /** Seconds a reader of a stream may take none of it before the request is ended. */
+  readonly slowReaderSeconds: number;
+  /** Seconds between comments on an idle stream. */
+  readonly streamCommentSeconds: number;
+
+  readonly initialGrantAp: number;
+  readonly minimumAccountAgeHours: number;
+  /** AP of granted (not purchased) balance an account may use per area and day; 0: no such cap. */
+  readonly grantDailyCapAp: number;
+  /** From this date live keys without a card may not spend granted AP. */
+  readonly cardRequiredFrom: Date;
+  /** `svc_beta_` keys stop at this moment. */
+  readonly betaEndsAt: Date | undefined;
+  /** Output tokens below which a chat request is not worth running. */
+  readonly minimumOutputTokens: number;
+
+  /** Jobs one worker process runs at once: what matters is requests waiting on providers. */
+  readonly workerConcurrency: number;
+  readonly heartbeatSeconds: number;
+  /** Silence after which a process is taken for dead. */
+  readonly deadAfterSeconds: number;
+
+  readonly userTokenSecret: string | undefined;
+  readonly userTokenIssuer: string;
+  readonly userTokenAudience: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Throws an Error that names the variable when one is not what it should be. */
+export function loadConfig(env: Environment = process.env): Config {
+  return {
+    isProduction: env['NODE_ENV'] === 'production',
+    host: env['HOST'] ?? (env['NODE_ENV'] === 'production' ? '0.0.0.0' : '127.0.0.1'),
+    port: wholeNumber(env, 'PORT', 3000, 0, 65535),
+    adminPort: wholeNumber(env, 'ADMIN_PORT', 3001, 0, 65535),
+    dataDir: env['DATA_DIR'] || '.data',
+    databaseUrl: env['DATABASE_URL'] || undefined,
+    redisUrl: env['REDIS_URL'] || undefined,
+    catalogFile: env['CATALOG_FILE'] || undefined,
+    logLevel: env['LOG_LEVEL'] || 'info',
+    proxyCount: wholeNumber(env, 'PROXY_COUNT', 0, 0, 10),
+
+    edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
+    chatTimeoutSeconds: wholeNumber(env, 'CHAT_TIMEOUT_SECONDS', 600, 1, 86400),
+    maxBodyBytes: wholeNumber(env, 'MAX_BODY_BYTES', 20 * 1024 * 1024, 1024, 1024 ** 3),
+    maxQueueDepth: wholeNumber(env, 'MAX_QUEUE_DEPTH', 20_000, 1, 10_000_000),
+    streamWindowBytes: wholeNumber(env, 'STREAM_WINDOW_BYTES', 256 * 1024, 16 * 1024, 64 * 1024 * 1024),
+    slowReaderSeconds: wholeNumber(env, 'SLOW_READER_SECONDS', 30, 1, 3600),
+    streamCommentSeconds: wholeNumber(env, 'STREAM_COMMENT_SECONDS', 15, 1, 3600),
+
+    initialGrantAp: wholeNumber(env, 'INITIAL_GRANT_AP', 100_000, 0, 1_000_000_000),
+    minimumAccountAgeHours: wholeNumber(env, 'MINIMUM_ACCOUNT_AGE_HOURS', 0, 0, 24 * 365),
+    grantDailyCapAp: wholeNumber(env, 'GRANT_DAILY_CAP_AP', 100_000, 0, 1_000_000_000),
+    cardRequiredFrom: date(env, 'CARD_REQUIRED_FROM', '2026-10-21T00:00:00Z') as Date,
+    betaEndsAt: date(env, 'BETA_ENDS_AT', undefined),
+    minimumOutputTokens: wholeNumber(env, 'MINIMUM_OUTPUT_TOKENS', 16, 1, 4096),
+
+    workerConcurrency: wholeNumber(env, 'WORKER_CONCURRENCY', 1000, 1, 10_000),
+    heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
+    deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
+
+    userTokenSecret: env['USER_TOKEN_SECRET'] || undefined,
+    userTokenIssuer: env['USER_TOKEN_ISSUER'] || 'svc',
+    userTokenAudience: env['USER_TOKEN_AUDIENCE'] || 'svc',
+  };
+}
+
+function wholeNumber(
+  env: Environment,
+  name: string,
+  fallback: number,
+  minimum: number,
+  maximum: number,
+): number {
+  const text = env[name];
+  if (text === undefined || text === '') return fallback;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < minimum || value > maximum) {
+    throw new Error(`${name} must be a whole number from ${minimum} to ${maximum}`);
+  }
+  return value;
+}
+
+function date(env: Environment, name: string, fallback: string | undefined): Date | undefined {
+  const text = env[name] || fallback;
+  if (text === undefined) return undefined;
+  const value = new Date(text);
+  if (Number.isNaN(value.getTime())) throw new Error(`${name} must be an ISO 8601 date or time`);
+  return value;
+}

@@ -1,0 +1,110 @@
+/**
+ * PostgreSQL pools. Each process drops to a role of its own where the roles exist (sql/migrations/0001), so that a fault in
+ * one cannot do what only the other may. Queries stand in the data files of each area, never here.
+ */
+import pg from 'pg';
+
+export type Role = 'app_ingress' | 'app_worker' | 'operator_reader' | 'operator';
+export type Pool = pg.Pool;
+
+export interface PoolOptions {
+  readonly databaseUrl: string;
+  /** Undefined: the database's owner. */
+  readonly role?: Role | undefined;
+  readonly applicationName: string;
+  readonly maxConnections: number;
+  /** Milliseconds after which PostgreSQL itself ends a statement. */
+  readonly statementTimeoutMs?: number;
+  readonly onError: (error: Error) => void;
+}
+
+// Amounts are bigint in SQL and safe integers here: 2^53 AP is 900 billion dollars.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError('an integer from the database is beyond 2^53');
+  return value;
+});
+
+/** A pool whose connections carry the role. Connecting is lazy but for one look at whether the role exists. */
+export async function makePool(options: PoolOptions): Promise<Pool> {
+  const role =
+    options.role !== undefined && (await canUseRole(options.databaseUrl, options.role))
+      ? options.role
+      : undefined;
+  const pool = new pg.Pool({
+    connectionString: options.databaseUrl,
+    application_name: options.applicationName,
+    max: options.maxConnections,
+    connectionTimeoutMillis: 5000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
+    ...(role === undefined ? {} : { options: `-c role=${role}` }),
+  });
+  pool.on('error', options.onError); // an idle connection broke; the next query opens another
+  return pool;
+}
+
+async function canUseRole(databaseUrl: string, role: Role): Promise<boolean> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5000 });
+  client.on('error', () => {}); // reported by the query
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ usable: boolean | null }>(
+      'select pg_has_role(current_user, to_regrole($1), $2) as usable',
+      [role, 'member'],
+    );
+    return rows[0]?.usable === true;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Runs `work` in one transaction on one connection. */
+export async function withTransaction<T>(
+  pool: Pool,
+  work: (client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch((rollbackError: Error) => {
+      broken = rollbackError;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+const UNCERTAIN_SQLSTATE_CLASSES = ['08', '57', '53', '58'];
+const TRANSIENT_SQLSTATES = ['40001', '40P01', '55P03'];
+
+/**
+ * Whether the database could not be reached or lost the connection: the statement may or may not have been committed.
+ * Anything else is PostgreSQL's own answer.
+ */
+export function isConnectionError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = (error as { code?: unknown }).code;
+  if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
+    return UNCERTAIN_SQLSTATE_CLASSES.includes(code.slice(0, 2));
+  }
+  return (
+    typeof code === 'string' ||
+    /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i.test(
+      error.message,
+    )
+  );
+}
+
+/** Whether the same statement may succeed when run again at once: deadlock, serialisation, lock not available. */
+export function isTransientError(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && TRANSIENT_SQLSTATES.includes(code);
+}

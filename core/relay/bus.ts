@@ -1,0 +1,111 @@
+/**
+ * The carrier of frames: Redis pub/sub between processes, or memory within one. Delivery is at most once; `isConnected` says
+ * whether anything gets through at all, and `onGap` fires when frames may have been lost.
+ */
+import { EventEmitter } from 'node:events';
+import { Redis } from 'ioredis';
+import type { Frame } from './frames.ts';
+
+export interface Bus {
+  /** Never throws and never waits: what cannot be sent is lost. */
+  publish(channel: string, frame: Frame): void;
+  subscribe(channel: string, handler: (frame: Frame) => void): Promise<void>;
+  readonly isConnected: boolean;
+  onGap(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+/** For ingress and worker in one process. */
+export function makeLocalBus(): Bus {
+  const emitter = new EventEmitter();
+  emitter.setMaxListeners(0);
+  return {
+    publish(channel, frame) {
+      emitter.emit(channel, frame);
+    },
+    subscribe(channel, handler) {
+      emitter.on(channel, handler);
+      return Promise.resolve();
+    },
+    isConnected: true,
+    onGap() {},
+    close() {
+      emitter.removeAllListeners();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Redis pub/sub. Frames published in one turn of the event loop to one channel travel together. */
+export async function makeRedisBus(redisUrl: string, onError: (error: Error) => void): Promise<Bus> {
+  const publisher = new Redis(redisUrl, {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 3000,
+    retryStrategy: reconnectDelayMs,
+  });
+  const subscriber = new Redis(redisUrl, {
+    lazyConnect: true,
+    connectTimeout: 3000,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectDelayMs,
+  });
+  const handlers = new Map<string, (frame: Frame) => void>();
+  const gapListeners: (() => void)[] = [];
+  let outgoing = new Map<string, Frame[]>();
+
+  for (const client of [publisher, subscriber]) client.on('error', onError);
+  subscriber.on('message', (channel: string, message: string) => {
+    const handler = handlers.get(channel);
+    if (handler === undefined) return;
+    for (const frame of JSON.parse(message) as Frame[]) handler(frame);
+  });
+  // ioredis subscribes again by itself; what was published in between is lost
+  subscriber.on('close', gap);
+  subscriber.on('ready', gap);
+  publisher.on('close', gap);
+
+  function gap(): void {
+    for (const listener of gapListeners) listener();
+  }
+
+  function flush(): void {
+    const batch = outgoing;
+    outgoing = new Map();
+    for (const [channel, frames] of batch) {
+      publisher.publish(channel, JSON.stringify(frames)).catch(onError);
+    }
+  }
+
+  await Promise.all([publisher.connect(), subscriber.connect()]);
+  return {
+    publish(channel, frame) {
+      if (publisher.status !== 'ready') return;
+      if (outgoing.size === 0) setImmediate(flush);
+      const frames = outgoing.get(channel);
+      if (frames === undefined) outgoing.set(channel, [frame]);
+      else frames.push(frame);
+    },
+    async subscribe(channel, handler) {
+      handlers.set(channel, handler);
+      await subscriber.subscribe(channel);
+    },
+    get isConnected() {
+      return publisher.status === 'ready' && subscriber.status === 'ready';
+    },
+    onGap(listener) {
+      gapListeners.push(listener);
+    },
+    async close() {
+      flush();
+      await Promise.allSettled([publisher.quit(), subscriber.quit()]);
+      publisher.disconnect();
+      subscriber.disconnect();
+    },
+  };
+}
+
+function reconnectDelayMs(attempt: number): number {
+  return Math.min(50 * attempt, 1000);
+}

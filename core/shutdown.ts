@@ -1,0 +1,40 @@
+/**
+ * One ordered shutdown per process: on SIGTERM or SIGINT the steps run in the order they were given, each bounded, and the
+ * process ends within the platform's grace. A second signal ends it at once.
+ */
+import type { Logger } from './logger.ts';
+
+export interface ShutdownStep {
+  readonly name: string;
+  readonly run: () => Promise<void> | void;
+}
+
+/** Platforms kill a process 30 s after SIGTERM; ours is gone in 25. */
+const GRACE_MS = 25_000;
+
+export function stopOnSignals(logger: Logger, steps: () => readonly ShutdownStep[]): void {
+  let isStopping = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (isStopping) process.exit(1);
+    isStopping = true;
+    logger.info({ signal }, 'stopping');
+    setTimeout(() => {
+      logger.error('did not stop in time');
+      process.exit(1);
+    }, GRACE_MS).unref();
+    void runSteps(logger, steps()).then(() => process.exit(0));
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+}
+
+/** Runs every step even when one fails. */
+export async function runSteps(logger: Logger, steps: readonly ShutdownStep[]): Promise<void> {
+  for (const step of steps) {
+    try {
+      await step.run();
+    } catch (error) {
+      logger.error({ err: error, step: step.name }, 'a step of the shutdown failed');
+    }
+  }
+}
