@@ -1,8 +1,10 @@
 -- Part of submit_requests: refuses a hold that would pass a cap of its key or its account, else counts it.
 -- Holds count in full while they are open; settling gives back what was not spent.
+-- p_is_affordable: the balance pays for the hold; if not, the caps are looked at (they come before the balance in the order
+-- of checks) and nothing is counted.
 -- outcome: null (within every cap) | request_over_key_cap | user_daily_cap
 create or replace function app.count_against_caps(
-  p_item app.submission, p_hold_ap bigint, p_is_grant_funded boolean, p_today date, p_month date
+  p_item app.submission, p_hold_ap bigint, p_is_affordable boolean, p_is_grant_funded boolean, p_today date, p_month date
 ) returns table (outcome text, cap_ap bigint, resets_at timestamptz, capped_scopes text[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -34,6 +36,10 @@ begin
   if p_is_grant_funded
      and app.cap_used(p_item.account_id, c_area_scope, p_today) + p_hold_ap > p_item.grant_daily_cap_ap then
     return query select 'user_daily_cap', p_item.grant_daily_cap_ap, c_next_day, null::text[];
+    return;
+  end if;
+  if not p_is_affordable then
+    return query select null::text, null::bigint, null::timestamptz, null::text[];
     return;
   end if;
 

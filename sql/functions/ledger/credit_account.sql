@@ -11,10 +11,13 @@ declare
   v_balance bigint;
   v_entry bigint;
 begin
-  if p_kind not in ('purchase', 'grant', 'adjustment') then
+  if coalesce(p_kind, '') not in ('purchase', 'grant', 'adjustment') then
     raise exception 'kind must be purchase, grant or adjustment' using errcode = 'invalid_parameter_value';
   end if;
-  if p_ap = 0 or (p_ap < 0 and p_kind <> 'adjustment') then
+  if coalesce(p_ap, 0) = 0 then
+    raise exception 'the number of AP must not be 0' using errcode = 'invalid_parameter_value';
+  end if;
+  if p_ap < 0 and p_kind <> 'adjustment' then
     raise exception 'a % must be a positive number of AP', p_kind using errcode = 'invalid_parameter_value';
   end if;
   if coalesce(trim(p_reason), '') = '' then

@@ -86,19 +86,17 @@ begin
         ) claim;
     end if;
 
-    -- the largest number of units the balance can pay for, never above what was asked
+    -- the largest number of units the balance can pay for, never above what was asked (units that are free save nothing)
     v_units := v_item.max_units;
     v_hold := app.milli_ap_to_ap(v_item.fixed_milli_ap + v_units * v_item.unit_milli_ap);
-    if v_outcome is null and v_hold > v_available and v_item.min_units < v_item.max_units then
+    if v_outcome is null and v_hold > v_available and v_item.min_units < v_item.max_units and v_item.unit_milli_ap > 0 then
       v_units := greatest((v_available * 1000 - v_item.fixed_milli_ap) / v_item.unit_milli_ap, v_item.min_units);
       v_hold := app.milli_ap_to_ap(v_item.fixed_milli_ap + v_units * v_item.unit_milli_ap);
     end if;
 
-    if v_outcome is null and v_hold > v_available then
-      v_outcome := case
-        when not v_had_grant and not v_item.is_grant_allowed and v_balance = 0 then 'account_too_new'
-        else 'insufficient_ap'
-      end;
+    if v_outcome is null and v_hold > v_available
+       and not v_had_grant and not v_item.is_grant_allowed and v_balance = 0 then
+      v_outcome := 'account_too_new';
     end if;
 
     if v_outcome is null and (
@@ -107,7 +105,13 @@ begin
     ) then
       select refusal.outcome, refusal.cap_ap, refusal.resets_at, refusal.capped_scopes
         into v_outcome, v_cap, v_resets_at, v_scopes
-        from app.count_against_caps(v_item, v_hold, v_purchased <= v_held, v_today, v_month) refusal;
+        from app.count_against_caps(
+          v_item, v_hold, v_hold <= v_available, v_purchased <= v_held, v_today, v_month
+        ) refusal;
+    end if;
+
+    if v_outcome is null and v_hold > v_available then
+      v_outcome := 'insufficient_ap';
     end if;
 
     if v_outcome is null then
