@@ -36,7 +36,7 @@ const FULL: Timing = {
   rounds: 3,
   openLoopSeconds: 10,
   sustainedSeconds: 90,
-  accountCount: 20,
+  accountCount: 100,
 };
 
 const QUICK: Timing = {
@@ -46,7 +46,7 @@ const QUICK: Timing = {
   rounds: 1,
   openLoopSeconds: 5,
   sustainedSeconds: 15,
-  accountCount: 6,
+  accountCount: 10,
 };
 
 function splitList(text: string | undefined): string[] {

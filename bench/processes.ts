@@ -28,11 +28,13 @@ export interface StartOptions {
 
 const running = new Set<BenchProcess>();
 
-/** The bench's own environment without what would configure the service behind its back. */
+const PASSED_ON = ['PATH', 'HOME', 'USER', 'TMPDIR', 'LANG', 'TZ'];
+
+/** Only what a program needs to run at all: no setting of the caller's shell configures what is measured. */
 export function cleanEnvironment(): NodeJS.ProcessEnv {
-  const settingNames =
-    /^(DEMO_|NODE_OPTIONS$|NODE_ENV$|LOG_LEVEL$|CATALOG_FILE$|DATA_DIR$|DATABASE_URL$|REDIS_URL$|PORT$|ADMIN_PORT$|npm_|PG)/;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !settingNames.test(name)));
+  return Object.fromEntries(
+    PASSED_ON.map((name) => [name, process.env[name]]).filter(([, value]) => value !== undefined),
+  );
 }
 
 function track(options: StartOptions, child: ChildProcess, logFile: string): BenchProcess {

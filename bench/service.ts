@@ -38,6 +38,7 @@ export class Service {
       NODE_ENV: 'production',
       DATABASE_URL: `${options.database.baseUrl}/${DATABASE_NAME}`,
       REDIS_URL: options.redis.url,
+      HOST: '127.0.0.1',
       PORT: String(port),
       BENCH_KEY: 'sk-bench',
     };

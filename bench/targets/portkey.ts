@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, waitForStatus } from '../network.ts';
-import { type BenchProcess, cleanEnvironment, startProcess } from '../processes.ts';
+import { type BenchProcess, startProcess } from '../processes.ts';
 
 export const PORTKEY_VERSION = '1.15.2';
 export const PORTKEY_FIRST_CHUNK_SLEEP_MS = 25;
@@ -30,7 +30,6 @@ export function installPortkey(say: (line: string) => void): void {
     'npm',
     ['ci', '--prefix', BENCH_DIRECTORY, '--ignore-scripts', '--no-audit', '--no-fund'],
     {
-      env: cleanEnvironment(),
       encoding: 'utf8',
     },
   );
