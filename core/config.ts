@@ -31,6 +31,8 @@ export interface Config {
   /** Seconds between comments on an idle stream. */
   readonly streamCommentSeconds: number;
 
+  /** For approximate yen amounts only. */
+  readonly yenPerUsd: number;
   readonly initialGrantAp: number;
   readonly minimumAccountAgeHours: number;
   /** AP of granted (not purchased) balance an account may use per area and day; 0: no such cap. */
@@ -58,15 +60,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Throws an Error that names the variable when one is not what it should be. */
 export function loadConfig(env: Environment = process.env): Config {
   return {
-    isProduction: env['NODE_ENV'] === 'production',
-    host: env['HOST'] ?? (env['NODE_ENV'] === 'production' ? '0.0.0.0' : '127.0.0.1'),
+    isProduction: env.NODE_ENV === 'production',
+    host: env.HOST ?? (env.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1'),
     port: wholeNumber(env, 'PORT', 3000, 0, 65535),
     adminPort: wholeNumber(env, 'ADMIN_PORT', 3001, 0, 65535),
-    dataDir: env['DATA_DIR'] || '.data',
-    databaseUrl: env['DATABASE_URL'] || undefined,
-    redisUrl: env['REDIS_URL'] || undefined,
-    catalogFile: env['CATALOG_FILE'] || undefined,
-    logLevel: env['LOG_LEVEL'] || 'info',
+    dataDir: env.DATA_DIR || '.data',
+    databaseUrl: env.DATABASE_URL || undefined,
+    redisUrl: env.REDIS_URL || undefined,
+    catalogFile: env.CATALOG_FILE || undefined,
+    logLevel: env.LOG_LEVEL || 'info',
     proxyCount: wholeNumber(env, 'PROXY_COUNT', 0, 0, 10),
 
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
@@ -77,6 +79,7 @@ export function loadConfig(env: Environment = process.env): Config {
     slowReaderSeconds: wholeNumber(env, 'SLOW_READER_SECONDS', 30, 1, 3600),
     streamCommentSeconds: wholeNumber(env, 'STREAM_COMMENT_SECONDS', 15, 1, 3600),
 
+    yenPerUsd: wholeNumber(env, 'YEN_PER_USD', 150, 1, 10_000),
     initialGrantAp: wholeNumber(env, 'INITIAL_GRANT_AP', 100_000, 0, 1_000_000_000),
     minimumAccountAgeHours: wholeNumber(env, 'MINIMUM_ACCOUNT_AGE_HOURS', 0, 0, 24 * 365),
     grantDailyCapAp: wholeNumber(env, 'GRANT_DAILY_CAP_AP', 100_000, 0, 1_000_000_000),
@@ -88,9 +91,9 @@ export function loadConfig(env: Environment = process.env): Config {
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 
-    userTokenSecret: env['USER_TOKEN_SECRET'] || undefined,
-    userTokenIssuer: env['USER_TOKEN_ISSUER'] || 'svc',
-    userTokenAudience: env['USER_TOKEN_AUDIENCE'] || 'svc',
+    userTokenSecret: env.USER_TOKEN_SECRET || undefined,
+    userTokenIssuer: env.USER_TOKEN_ISSUER || 'svc',
+    userTokenAudience: env.USER_TOKEN_AUDIENCE || 'svc',
   };
 }
 

@@ -18,21 +18,19 @@ export class ServiceError extends Error {
   readonly details: ErrorDetails;
   /** Seconds for the `Retry-After` header, where waiting helps. */
   readonly retryAfterSeconds: number | undefined;
+  readonly status: number;
 
   constructor(
     code: ErrorCode,
     details: ErrorDetails = {},
-    options: { cause?: unknown; retryAfterSeconds?: number } = {},
+    options: { cause?: unknown; retryAfterSeconds?: number; /** Instead of the catalogue's, where one code serves two. */ status?: number } = {},
   ) {
     super(code, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ServiceError';
     this.code = code;
     this.details = details;
     this.retryAfterSeconds = options.retryAfterSeconds;
-  }
-
-  get status(): number {
-    return ERROR_CATALOGUE[this.code].status;
+    this.status = options.status ?? ERROR_CATALOGUE[code].status;
   }
 }
 

@@ -5,8 +5,6 @@
 import pg from 'pg';
 
 export interface Notifications {
-  /** Whether the connection stands: while it does not, caches must not be trusted. */
-  readonly isConnected: boolean;
   close(): Promise<void>;
 }
 
@@ -14,7 +12,8 @@ export interface NotificationOptions {
   readonly databaseUrl: string;
   readonly applicationName: string;
   readonly handlers: Readonly<Record<string, (payload: string) => void>>;
-  readonly onGap: () => void;
+  /** Notifications may have been missed: the connection is lost (false), or stands again (true). */
+  readonly onGap: (isConnected: boolean) => void;
   readonly onError: (error: Error) => void;
 }
 
@@ -23,7 +22,6 @@ const RECONNECT_DELAY_MS = 500;
 /** Resolves once listening; throws when the first connection fails. */
 export async function listenForNotifications(options: NotificationOptions): Promise<Notifications> {
   let client: pg.Client | undefined;
-  let isConnected = false;
   let isClosed = false;
   let retry: NodeJS.Timeout | undefined;
 
@@ -47,14 +45,12 @@ export async function listenForNotifications(options: NotificationOptions): Prom
       return;
     }
     client = next;
-    isConnected = true;
-    options.onGap();
+    options.onGap(true);
   }
 
   function lost(): void {
-    isConnected = false;
     client = undefined;
-    options.onGap();
+    options.onGap(false);
     reconnectLater();
   }
 
@@ -70,9 +66,6 @@ export async function listenForNotifications(options: NotificationOptions): Prom
 
   await connect();
   return {
-    get isConnected() {
-      return isConnected;
-    },
     async close() {
       isClosed = true;
       clearTimeout(retry);

@@ -38,3 +38,17 @@ export async function runSteps(logger: Logger, steps: readonly ShutdownStep[]): 
     }
   }
 }
+
+/** Runs a process's start; a failure is one line on stderr and exit code 1. */
+export async function runProcess(
+  name: string,
+  start: () => Promise<{ logger: Logger; steps: readonly ShutdownStep[] }>,
+): Promise<void> {
+  try {
+    const { logger, steps } = await start();
+    stopOnSignals(logger, () => steps);
+  } catch (error) {
+    process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,101 @@
+/** Writes the catalogue of the database as the YAML file that imports again to the same, announced price changes included. */
+import { Document, isMap, isSeq, visit } from 'yaml';
+import { amountsOf, type CatalogueClient } from './import.ts';
+import type { FileProvider, FileVoice } from './schema.ts';
+
+const READ_DOCUMENT = 'select app.catalogue_document() as document';
+
+interface CatalogueDocument {
+  readonly providers: readonly Nullable<FileProvider>[];
+  readonly models: readonly {
+    readonly id: string;
+    readonly type: string;
+    readonly max_tokens: number | null;
+    readonly context_tokens: number | null;
+    readonly recommended: boolean;
+    readonly routes: readonly {
+      readonly provider: string;
+      readonly upstream_model: string;
+      readonly priority: number;
+      readonly weight: number;
+    }[];
+    readonly pricing: readonly {
+      readonly size: string;
+      readonly quality: string;
+      readonly ap_in_per_1k: number | null;
+      readonly ap_out_per_1k: number | null;
+      readonly ap: number | null;
+      readonly effective_at: string | null;
+    }[];
+  }[];
+  readonly voices: readonly Required<FileVoice>[];
+}
+type Nullable<T> = { readonly [Key in keyof T]: T[Key] | null };
+
+export interface CatalogueExport {
+  readonly yaml: string;
+  readonly providers: number;
+  readonly models: number;
+  readonly voices: number;
+}
+
+export async function exportCatalogue(client: CatalogueClient): Promise<CatalogueExport> {
+  const { rows } = await client.query({ text: READ_DOCUMENT, values: [] });
+  const { providers, models, voices } = (rows[0] as { document: CatalogueDocument }).document;
+  const yaml = format({
+    providers: providers.map(({ name, kind, base_url, credential_env }) =>
+      present({ name, kind, base_url, credential_env }),
+    ),
+    models: models.map(({ routes, pricing, ...model }) => ({
+      ...present({
+        id: model.id,
+        type: model.type,
+        recommended: model.recommended || null,
+        max_tokens: model.max_tokens,
+        context_tokens: model.context_tokens,
+      }),
+      routes: routes.map(({ provider, upstream_model, priority, weight }) =>
+        present({
+          provider,
+          upstream_model,
+          priority: priority === 0 ? null : priority,
+          weight: weight === 1 ? null : weight,
+        }),
+      ),
+      pricing: pricing.map((price) =>
+        present({
+          size: price.size || null,
+          quality: price.quality || null,
+          ...amountsOf(price),
+          effective_at: price.effective_at?.replace(/\.?0+Z$/, 'Z') ?? null,
+        }),
+      ),
+    })),
+    voices: voices.map(({ slug, name, tagline, provider, upstream_voice, model }) =>
+      present({ slug, name, tagline: tagline || null, provider, upstream_voice, model }),
+    ),
+  });
+  return { yaml, providers: providers.length, models: models.length, voices: voices.length };
+}
+
+/** A map without the keys that say nothing. */
+function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** Entries in block style, their routes and prices one a line. */
+function format(content: Readonly<Record<string, unknown>>): string {
+  const document = new Document(content, { aliasDuplicateObjects: false });
+  document.commentBefore = ' The catalogue: providers, models and voices; prices in AP. See docs/catalogue.md';
+  visit(document, {
+    Pair(_key, { value }) {
+      const isRows = (isSeq(value) && value.items.length === 0) || undefined;
+      if (isSeq(value) && isRows) value.flow = true;
+    },
+    Map(_key, map, ancestors) {
+      // document › sections › section › entries › entry › rows › row
+      if (ancestors.filter((owner) => isMap(owner)).length === 2) map.flow = true;
+    },
+  });
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}

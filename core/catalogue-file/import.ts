@@ -1,0 +1,155 @@
+/** Imports a catalogue file: checks it here, and lets one SQL function write all of it or nothing (sql/functions/catalogue). */
+import { type CatalogueFile, type KnownNames, parseCatalogueFile } from './parse.ts';
+import { CatalogueFileError } from './problems.ts';
+import { PRICE_UNITS } from './schema.ts';
+
+/** A pool, a client, or a client that is in a transaction already. */
+export interface CatalogueClient {
+  query(query: { text: string; values: unknown[] }): Promise<{ rows: readonly unknown[] }>;
+}
+
+export interface ImportOptions {
+  /** Retire the models that the file does not name. */
+  readonly prune?: boolean;
+}
+
+export interface PriceChange {
+  readonly model: string;
+  /** '' where the model's prices have none. */
+  readonly size: string;
+  readonly quality: string;
+  /** The amounts by their names in the file. */
+  readonly before: Readonly<Record<string, number>>;
+  readonly after: Readonly<Record<string, number>>;
+  readonly effectiveAt: Date;
+}
+
+export interface CatalogueImport {
+  /** How many the file has. */
+  readonly providers: number;
+  readonly models: number;
+  readonly voices: number;
+  /** Ids of models that were taken off the offer. */
+  readonly retired: readonly string[];
+  /** Changes of prices there were before; an empty list when the import changed none. */
+  readonly priceChanges: readonly PriceChange[];
+}
+
+const READ_KNOWN = `
+  select (select coalesce(json_agg(name), '[]') from app.providers) as providers,
+         (select coalesce(json_agg(json_build_object('id', id, 'type', type, 'isRetired', retired_at is not null)), '[]')
+            from app.models) as models`;
+const IMPORT = 'select app.import_catalogue($1, $2, $3) as report';
+
+interface KnownRow {
+  readonly providers: readonly string[];
+  readonly models: readonly { readonly id: string; readonly type: string; readonly isRetired: boolean }[];
+}
+
+interface PriceRow {
+  readonly ap_in_per_1k: number | null;
+  readonly ap_out_per_1k: number | null;
+  readonly ap: number | null;
+  readonly effective_at: string;
+}
+
+interface Report {
+  readonly retired: readonly string[];
+  readonly price_changes: readonly {
+    readonly model: string;
+    readonly size: string;
+    readonly quality: string;
+    readonly before: PriceRow;
+    readonly after: PriceRow;
+  }[];
+}
+
+/**
+ * Importing the same file again changes nothing. Throws a CatalogueFileError with every problem, and then nothing was
+ * written; within a transaction of the caller's, that transaction can only be rolled back.
+ */
+export async function importCatalogue(
+  client: CatalogueClient,
+  text: string,
+  fileName: string,
+  actor: string,
+  { prune = false }: ImportOptions = {},
+): Promise<CatalogueImport> {
+  const { rows } = await client.query({ text: READ_KNOWN, values: [] });
+  const file = parseCatalogueFile(text, fileName, knownNames(rows[0] as KnownRow, prune));
+  const { retired, price_changes } = await write(client, file, prune, actor);
+  return {
+    providers: file.providers.length,
+    models: file.models.length,
+    voices: file.voices.length,
+    retired,
+    priceChanges: price_changes.map(({ before, after, ...which }) => ({
+      ...which,
+      before: amountsOf(before),
+      after: amountsOf(after),
+      effectiveAt: new Date(after.effective_at),
+    })),
+  };
+}
+
+function knownNames({ providers, models }: KnownRow, prune: boolean): KnownNames {
+  return {
+    providers: new Set(providers),
+    types: new Map(models.map(({ id, type }) => [id, type])),
+    offered: new Set(prune ? [] : models.filter(({ isRetired }) => !isRetired).map(({ id }) => id)),
+  };
+}
+
+async function write(
+  client: CatalogueClient,
+  file: CatalogueFile,
+  prune: boolean,
+  actor: string,
+): Promise<Report> {
+  try {
+    const { rows } = await client.query({ text: IMPORT, values: [JSON.stringify(rowsOf(file)), prune, actor] });
+    return (rows[0] as { report: Report }).report;
+  } catch (error) {
+    const { constraint, detail } = error as { constraint?: unknown; detail?: unknown };
+    if (constraint !== 'catalogue_prices_refused' || typeof detail !== 'string') throw error;
+    for (const { n, problem } of JSON.parse(detail) as { n: number; problem: string }[]) {
+      file.problems.add(file.prices[n]?.path ?? [], problem);
+    }
+    throw new CatalogueFileError(file.problems.toError().problems, { cause: error });
+  }
+}
+
+/** The file in the columns of the tables. */
+function rowsOf({ providers, models, voices, prices }: CatalogueFile): Record<string, unknown> {
+  return {
+    providers,
+    models: models.map(({ routes: _routes, pricing: _pricing, recommended = false, ...model }) => ({
+      ...model,
+      recommended,
+    })),
+    routes: models.flatMap(({ id, routes }) =>
+      routes.map(({ priority = 0, weight = 1, ...route }) => ({ ...route, model_id: id, priority, weight })),
+    ),
+    voices: voices.map(({ model, tagline = '', ...voice }) => ({ ...voice, tagline, model_id: model })),
+    prices: prices.map(({ modelId, type, price }, n) => ({
+      ...price,
+      n,
+      model_id: modelId,
+      unit: PRICE_UNITS[type],
+      size: price.size ?? '',
+      quality: price.quality ?? '',
+      effective_at: price.effective_at === undefined ? null : inUtc(price.effective_at),
+    })),
+  };
+}
+
+/** PostgreSQL would read a date alone in the session's zone. */
+function inUtc(time: string): string {
+  return time.length === 10 ? `${time}T00:00:00Z` : time;
+}
+
+export function amountsOf(price: Omit<PriceRow, 'effective_at'>): Record<string, number> {
+  const { ap_in_per_1k, ap_out_per_1k, ap } = price;
+  if (ap !== null) return { ap };
+  return { ap_in_per_1k: ap_in_per_1k ?? 0, ap_out_per_1k: ap_out_per_1k ?? 0 };
+}

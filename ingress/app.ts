@@ -1,0 +1,79 @@
+/**
+ * The ingress as a list: middleware in order, then routes. Construction only; listening is in `server.ts`.
+ */
+import Router, { type RouterMiddleware } from '@koa/router';
+import Koa from 'koa';
+import { ServiceError } from '../core/errors.ts';
+import type { Handler, Middleware, State } from './context.ts';
+import { accountMaySpend, authenticate } from './middleware/authenticate.ts';
+import { errors } from './middleware/errors.ts';
+import { language } from './middleware/language.ts';
+import { rateLimit } from './middleware/rate-limit.ts';
+import { requestId } from './middleware/request-id.ts';
+import { requireScope } from './middleware/scope.ts';
+import { chatCompletions } from './routes/chat/completions.ts';
+import { getCredits } from './routes/credits.ts';
+import { getHealth, getHealthStats } from './routes/health.ts';
+import { getIndex } from './routes/index.ts';
+import { getKey } from './routes/key.ts';
+import { getModel, listChatModels, listModels } from './routes/models.ts';
+import { getRequest, getRequests, postCancel } from './routes/requests.ts';
+import type { Services } from './services.ts';
+
+export function makeApp(services: Services): Koa<State> {
+  const app = new Koa<State>({ proxy: services.config.proxyCount > 0, maxIpsCount: services.config.proxyCount });
+  const router = new Router<State>();
+  app.silent = true; // the funnel below has said it already
+
+  app.use(requestId);
+  app.use(language);
+  app.use(errors(services.logger));
+
+  const known = authenticate(services);
+  const limited = rateLimit(services.rateLimiter);
+  const keyed: Middleware[] = [known, limited];
+  const paid = (scope: Parameters<typeof requireScope>[0]): Middleware[] => [
+    known,
+    accountMaySpend(services),
+    requireScope(scope),
+    limited,
+  ];
+  const on = (method: 'get' | 'post' | 'delete', path: string, handlers: readonly (Handler | Middleware)[]): void => {
+    router[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
+  };
+
+  on('get', '/', [getIndex(() => endpointsOf(router))]);
+  on('get', '/health', [getHealth(services)]);
+  on('get', '/health/stats', [getHealthStats(services)]);
+  on('get', '/v1/models', [listModels(services)]);
+  on('get', '/v1/models/:id', [getModel(services)]);
+  on('get', '/v1/chat/models', [listChatModels(services)]);
+
+  on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)]);
+
+  on('get', '/v1/requests', [...keyed, getRequests(services)]);
+  on('get', '/v1/requests/:id', [...keyed, getRequest(services)]);
+  on('post', '/v1/requests/:id/cancel', [...keyed, postCancel(services)]);
+  on('get', '/v1/credits', [...keyed, getCredits(services)]);
+  on('get', '/v1/key', [...keyed, getKey(services)]);
+
+  app.use(router.routes());
+  app.use(notFound(router));
+  return app;
+}
+
+/** A known path with another method: 405 with `Allow`. Anything else: 404. Both with code `not_found`. */
+function notFound(router: Router<State>): Middleware {
+  return (ctx) => {
+    const methods = router.stack.filter((layer) => layer.match(ctx.path)).flatMap((layer) => layer.methods);
+    if (methods.length === 0) throw new ServiceError('not_found');
+    ctx.set('Allow', [...new Set(methods)].join(', '));
+    throw new ServiceError('not_found', {}, { status: 405 });
+  };
+}
+
+function endpointsOf(router: Router<State>): string[] {
+  return router.stack.flatMap((layer) =>
+    layer.methods.filter((method) => method !== 'HEAD').map((method) => `${method} ${String(layer.path).replace(/:(\w+)/g, '{$1}')}`),
+  );
+}

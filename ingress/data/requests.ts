@@ -1,0 +1,129 @@
+/**
+ * Reading requests back: their state for pollers, their results for whoever waited. Results are kept 24 hours, counted from the request.
+ */
+import type { Pool } from '../../core/database.ts';
+import type { FinalState } from '../../core/relay/frames.ts';
+
+export const RESULT_RETENTION_HOURS = 24;
+
+export type RequestState = 'queued' | 'running' | FinalState;
+
+export interface StoredResult {
+  readonly kind: 'json' | 'events';
+  readonly body: string;
+}
+
+export interface FinishedRequest {
+  readonly id: string;
+  readonly state: FinalState;
+  readonly costAp: number;
+  readonly errorCode: string | null;
+  readonly errorDetails: Record<string, unknown> | null;
+  readonly result: StoredResult | null;
+}
+
+export interface RequestRow {
+  readonly id: string;
+  readonly area: string;
+  readonly modelId: string;
+  readonly state: RequestState;
+  readonly isStream: boolean;
+  readonly holdAp: number;
+  readonly costAp: number | null;
+  readonly usage: Record<string, unknown> | null;
+  readonly errorCode: string | null;
+  readonly errorDetails: Record<string, unknown> | null;
+  readonly createdAt: Date;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+}
+
+const COLUMNS = `q.id, q.area, q.model_id as "modelId", q.state, q.is_stream as "isStream", q.hold_ap as "holdAp",
+  q.cost_ap as "costAp", q.usage, q.error_code as "errorCode", q.error_details as "errorDetails", q.created_at as "createdAt",
+  q.started_at as "startedAt", q.finished_at as "finishedAt"`;
+
+const FIND_FINISHED = {
+  name: 'find_finished_requests',
+  text: `select q.id, q.state, q.cost_ap as "costAp", q.error_code as "errorCode", q.error_details as "errorDetails",
+      case when r.request_id is not null then json_build_object('kind', r.kind, 'body', r.body) end as result
+    from app.requests q left join app.request_results r on r.request_id = q.id
+    where q.id = any ($1::uuid[]) and q.finished_at is not null`,
+};
+
+/** Of these requests, the finished ones with their results. */
+export async function findFinished(pool: Pool, ids: readonly string[]): Promise<FinishedRequest[]> {
+  const { rows } = await pool.query<FinishedRequest>({ ...FIND_FINISHED, values: [ids] });
+  return rows;
+}
+
+const FIND_REQUEST = {
+  name: 'find_request',
+  text: `select ${COLUMNS}, q.account_id as "accountId",
+      case when r.request_id is not null and q.created_at > now() - interval '${RESULT_RETENTION_HOURS} hours'
+        then json_build_object('kind', r.kind, 'body', r.body) end as result
+    from app.requests q left join app.request_results r on r.request_id = q.id
+    where q.id = $1 and q.account_id = $2`,
+};
+
+export async function findRequest(
+  pool: Pool,
+  id: string,
+  accountId: string,
+): Promise<(RequestRow & { result: StoredResult | null }) | undefined> {
+  const { rows } = await pool.query<RequestRow & { result: StoredResult | null }>({
+    ...FIND_REQUEST,
+    values: [id, accountId],
+  });
+  return rows[0];
+}
+
+export interface RequestFilter {
+  readonly accountId: string;
+  /** Only requests older than this one. */
+  readonly before: string | undefined;
+  readonly state: string | undefined;
+  readonly area: string | undefined;
+  readonly from: Date | undefined;
+  readonly to: Date | undefined;
+  readonly limit: number;
+}
+
+const LIST_REQUESTS = {
+  name: 'list_requests',
+  text: `select ${COLUMNS} from app.requests q
+    where q.account_id = $1
+      and ($2::uuid is null or q.id < $2)
+      and ($3::text is null or q.state = $3)
+      and ($4::text is null or q.area = $4)
+      and ($5::timestamptz is null or q.id >= app.uuid_floor($5))
+      and ($6::timestamptz is null or q.id < app.uuid_floor($6))
+    order by q.id desc
+    limit $7`,
+};
+
+/** Newest first. */
+export async function listRequests(pool: Pool, filter: RequestFilter): Promise<RequestRow[]> {
+  const { rows } = await pool.query<RequestRow>({
+    ...LIST_REQUESTS,
+    values: [
+      filter.accountId,
+      filter.before ?? null,
+      filter.state ?? null,
+      filter.area ?? null,
+      filter.from ?? null,
+      filter.to ?? null,
+      filter.limit,
+    ],
+  });
+  return rows;
+}
+
+const CANCEL_REQUEST = {
+  name: 'cancel_request',
+  text: 'select is_settled as "isSettled", state from app.cancel_request($1, $2)',
+};
+
+export async function cancelRequest(pool: Pool, id: string, accountId: string): Promise<boolean> {
+  const { rows } = await pool.query<{ isSettled: boolean }>({ ...CANCEL_REQUEST, values: [id, accountId] });
+  return rows[0]?.isSettled === true;
+}

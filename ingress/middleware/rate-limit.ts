@@ -1,0 +1,89 @@
+/**
+ * Check 4: requests per minute and key, counted in Redis so that every ingress counts together; when Redis does not answer,
+ * each process counts for itself until it does. Every keyed response carries the RateLimit fields
+ * (draft-ietf-httpapi-ratelimit-headers).
+ */
+import { Redis } from 'ioredis';
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { ServiceError } from '../../core/errors.ts';
+import { type Middleware, callerOf } from '../context.ts';
+import type { Caller } from '../key-cache.ts';
+
+const WINDOW_SECONDS = 60;
+
+export interface RateState {
+  readonly isAllowed: boolean;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+}
+
+export interface RateLimiter {
+  count(caller: Pick<Caller, 'keyId' | 'ratePerMinute'>): Promise<RateState>;
+  close(): Promise<void>;
+}
+
+export function makeRateLimiter(redisUrl: string | undefined, onError: (error: Error) => void): RateLimiter {
+  const redis =
+    redisUrl === undefined
+      ? undefined
+      : new Redis(redisUrl, {
+          enableOfflineQueue: false,
+          maxRetriesPerRequest: 0,
+          connectTimeout: 3000,
+          commandTimeout: 500,
+          retryStrategy: (attempt) => Math.min(50 * attempt, 1000),
+        });
+  redis?.on('error', onError);
+
+  // one limiter a rate: rates are few (the default and what operators set)
+  const limiters = new Map<number, RateLimiterAbstract>();
+  function limiterFor(rate: number): RateLimiterAbstract {
+    let limiter = limiters.get(rate);
+    if (limiter === undefined) {
+      const options = { points: rate, duration: WINDOW_SECONDS, keyPrefix: `svc:rate:${rate}` };
+      const memory = new RateLimiterMemory(options);
+      limiter =
+        redis === undefined ? memory : new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory });
+      limiters.set(rate, limiter);
+    }
+    return limiter;
+  }
+
+  return {
+    async count({ keyId, ratePerMinute }) {
+      let result: RateLimiterRes;
+      let isAllowed = true;
+      try {
+        result = await limiterFor(ratePerMinute).consume(keyId);
+      } catch (refusal) {
+        if (!(refusal instanceof RateLimiterRes)) throw refusal;
+        result = refusal;
+        isAllowed = false;
+      }
+      return {
+        isAllowed,
+        limit: ratePerMinute,
+        remaining: Math.max(result.remainingPoints, 0),
+        resetSeconds: Math.max(Math.ceil(result.msBeforeNext / 1000), 0),
+      };
+    },
+    async close() {
+      redis?.disconnect();
+      await Promise.resolve();
+    },
+  };
+}
+
+/** Ends the request with 429 when its key has used up the minute. */
+export function rateLimit(limiter: RateLimiter): Middleware {
+  return async (ctx, next) => {
+    const state = await limiter.count(callerOf(ctx));
+    ctx.set('RateLimit-Policy', `"default";q=${state.limit};w=${WINDOW_SECONDS}`);
+    ctx.set('RateLimit', `"default";r=${state.remaining};t=${state.resetSeconds}`);
+    if (!state.isAllowed) {
+      throw new ServiceError('rate_limited', {}, { retryAfterSeconds: Math.max(state.resetSeconds, 1) });
+    }
+    await next();
+  };
+}

@@ -1,0 +1,153 @@
+/**
+ * What every paid route does after its own checks: submit, then relay the answer in the form the caller asked for: waiting,
+ * as a stream, or to be collected. A route supplies what is particular to its area and how a result is shown.
+ */
+import { createHash } from 'node:crypto';
+import { ServiceError } from '../core/errors.ts';
+import type { Price, Quote } from '../core/pricing.ts';
+import type { FinishedFrame } from '../core/relay/frames.ts';
+import { type Context, callerOf } from './context.ts';
+import { findRequest } from './data/requests.ts';
+import { isOldEnoughForGrant } from './middleware/authenticate.ts';
+import type { Pending } from './relay.ts';
+import { errorOf } from './results.ts';
+import type { Services } from './services.ts';
+import { streamEvents } from './stream.ts';
+
+export interface PaidRequest {
+  readonly area: string;
+  readonly task: string;
+  readonly modelId: string;
+  readonly price: Price;
+  readonly quote: Quote;
+  readonly timeoutSeconds: number;
+  readonly isStream: boolean;
+  /** The job's data. */
+  readonly input: unknown;
+  /** The body as sent, for idempotency. */
+  readonly rawBody: Buffer;
+  /** When the caller leaves before a non-streamed answer: stop (chat), or finish for collection by id. */
+  readonly stopWhenCallerLeaves: boolean;
+}
+
+export async function runPaid(ctx: Context, services: Services, request: PaidRequest): Promise<void> {
+  const caller = callerOf(ctx);
+  const { requestId } = ctx.state;
+  const idempotency = idempotencyOf(ctx, request.rawBody);
+  const isAsync = !request.isStream && prefersAsync(ctx);
+  services.load.refuseWhenTooDeep();
+
+  const pending = services.relay.expect(requestId);
+  try {
+    const submitted = await services.submit({
+      id: requestId,
+      accountId: caller.accountId,
+      keyId: caller.keyId,
+      area: request.area,
+      task: request.task,
+      modelId: request.modelId,
+      priceId: request.price.id,
+      isStream: request.isStream,
+      ingressId: isAsync ? null : services.relay.ingressId,
+      quote: request.quote,
+      timeoutSeconds: request.timeoutSeconds,
+      idempotency,
+      caps: {
+        perRequestAp: caller.capPerRequestAp,
+        dailyAp: caller.capDailyAp,
+        monthlyAp: caller.capMonthlyAp,
+        grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
+      },
+      isGrantAllowed: isOldEnoughForGrant(caller, services),
+      input: request.input,
+    });
+    if (submitted.outcome === 'replay') {
+      await replay(ctx, services, submitted.requestId, request.isStream);
+      return;
+    }
+    ctx.set('x-svc-model', request.modelId);
+    if (isAsync) answerAccepted(ctx, requestId);
+    else if (request.isStream) await streamEvents(ctx, services.config, pending);
+    else await answerWhenFinished(ctx, services, pending, request.stopWhenCallerLeaves);
+  } finally {
+    pending.forget();
+  }
+}
+
+async function answerWhenFinished(
+  ctx: Context,
+  services: Services,
+  pending: Pending,
+  stopWhenCallerLeaves: boolean,
+): Promise<void> {
+  const onClose = (): void => {
+    if (!ctx.res.writableFinished && stopWhenCallerLeaves) pending.abort();
+  };
+  ctx.res.once('close', onClose);
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), services.config.edgeWaitSeconds * 1000);
+  });
+  const finished = await Promise.race([pending.finished, timeout]);
+  clearTimeout(timer);
+  ctx.res.off('close', onClose);
+  if (finished === undefined) answerAccepted(ctx, pending.id);
+  else answerFinished(ctx, finished);
+}
+
+/** 202: the job goes on, the caller collects. */
+function answerAccepted(ctx: Context, id: string): void {
+  const statusUrl = `/v1/requests/${id}`;
+  ctx.status = 202;
+  ctx.set('Location', statusUrl);
+  ctx.set('Retry-After', '1');
+  ctx.body = { id, status: 'queued', status_url: `${ctx.origin}${statusUrl}` };
+}
+
+function answerFinished(ctx: Context, finished: FinishedFrame): void {
+  if (finished.state !== 'succeeded' || finished.body === undefined) throw errorOf(finished);
+  ctx.set('x-svc-ap-cost', String(finished.costAp));
+  ctx.type = 'application/json';
+  ctx.body = finished.body;
+}
+
+/** The first answer again, free. */
+async function replay(ctx: Context, services: Services, id: string, isStream: boolean): Promise<void> {
+  const caller = callerOf(ctx);
+  const request = await findRequest(services.pool, id, caller.accountId);
+  if (request?.result == null) throw new ServiceError('expired');
+  ctx.set('Idempotency-Replayed', 'true');
+  ctx.set('x-svc-model', request.modelId);
+  if (request.result.kind === 'json') {
+    ctx.set('x-svc-ap-cost', '0');
+    ctx.type = 'application/json';
+    ctx.body = request.result.body;
+    return;
+  }
+  if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
+  ctx.type = 'text/event-stream';
+  ctx.set('Cache-Control', 'no-cache, no-transform');
+  ctx.body = `${request.result.body
+    .split('\n')
+    .map((event) => `data: ${event}\n\n`)
+    .join('')}data: [DONE]\n\n`;
+}
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
+
+function idempotencyOf(ctx: Context, rawBody: Buffer): { key: string; bodySha256: string } | undefined {
+  const key = ctx.headers['idempotency-key'];
+  if (key === undefined) return undefined;
+  if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) {
+    throw new ServiceError('invalid_parameter', { param: 'Idempotency-Key' });
+  }
+  // the path belongs to the request: one key on two endpoints is two different requests
+  return { key, bodySha256: createHash('sha256').update(`${ctx.path}\n`).update(rawBody).digest('hex') };
+}
+
+/** RFC 7240: `Prefer: respond-async`. */
+function prefersAsync(ctx: Context): boolean {
+  const header = ctx.headers.prefer;
+  const values = Array.isArray(header) ? header.join(',') : (header ?? '');
+  return values.split(',').some((value) => /^\s*respond-async\s*(?:;|$)/i.test(value));
+}

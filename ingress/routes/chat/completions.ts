@@ -1,0 +1,70 @@
+/**
+ * POST /v1/chat/completions: checks 5 to 8 for chat, the hold's quote, and then the common paid path.
+ */
+import type { ChatInput } from '../../../core/jobs.ts';
+import { CHAT_TASK } from '../../../core/jobs.ts';
+import { ServiceError } from '../../../core/errors.ts';
+import { quoteChat } from '../../../core/pricing.ts';
+import { type Handler, callerOf } from '../../context.ts';
+import { readJsonBody } from '../../json-body.ts';
+import { priceOf, requireModel } from '../../models.ts';
+import { runPaid } from '../../paid.ts';
+import { ChatRequest } from '../../schemas/chat.ts';
+import type { Services } from '../../services.ts';
+import { makeValidator } from '../../validate.ts';
+import { promptTokenBound } from './prompt-tokens.ts';
+
+const validate = makeValidator(ChatRequest);
+
+export function chatCompletions(services: Services): Handler {
+  return async (ctx) => {
+    const { raw, value } = await readJsonBody(ctx, services.config.maxBodyBytes);
+    const body = validate(value);
+    if (body.max_tokens != null && body.max_completion_tokens != null) {
+      throw new ServiceError('invalid_parameter', { param: 'max_completion_tokens' });
+    }
+    if (body.stream_options != null && body.stream !== true) {
+      throw new ServiceError('invalid_parameter', { param: 'stream_options' });
+    }
+
+    const caller = callerOf(ctx);
+    const model = requireModel(services.catalogue.current(), body.model, 'chat', caller);
+    const price = priceOf(model, services.now());
+    const modelMaximum = model.maxTokens ?? 0;
+    const wanted = body.max_completion_tokens ?? body.max_tokens ?? modelMaximum;
+    if (wanted > modelMaximum) {
+      throw new ServiceError('invalid_parameter', {
+        param: body.max_tokens == null ? 'max_completion_tokens' : 'max_tokens',
+        maximum: modelMaximum,
+      });
+    }
+
+    const choices = body.n ?? 1;
+    const promptTokens = promptTokenBound(body, raw.length);
+    const tokenPrice = { apInPer1k: price.apInPer1k ?? 0, apOutPer1k: price.apOutPer1k ?? 0 };
+    const input: ChatInput = {
+      body,
+      isTest: caller.prefix === 'svc_test_',
+      price: tokenPrice,
+      promptTokens,
+      choices,
+    };
+    await runPaid(ctx, services, {
+      area: 'llm',
+      task: CHAT_TASK,
+      modelId: model.id,
+      price,
+      quote: quoteChat(tokenPrice, {
+        promptTokens,
+        outputCapTokens: wanted,
+        choices,
+        minimumOutputTokens: services.config.minimumOutputTokens,
+      }),
+      timeoutSeconds: services.config.chatTimeoutSeconds,
+      isStream: body.stream === true,
+      input,
+      rawBody: raw,
+      stopWhenCallerLeaves: true,
+    });
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * `/health` (200 only when a paid request would succeed) and `/health/stats` (rates, latencies, queue depth).
+ */
+import type { ModelType } from '../../core/catalogue.ts';
+import type { Handler } from '../context.ts';
+import { readStatistics } from '../data/statistics.ts';
+import { answerPublicRead } from '../public-read.ts';
+import type { Services } from '../services.ts';
+
+/** Older figures than this mean that the database does not answer. */
+const STALE_MS = 5000;
+const STATISTICS_TTL_MS = 10_000;
+
+type PartState = 'ok' | 'degraded' | 'down' | 'not_offered';
+
+/** GET /health */
+export function getHealth(services: Services): Handler {
+  return (ctx) => {
+    const { load, config, relay } = services;
+    const isDatabaseUp = load.readAt !== undefined && Date.now() - load.readAt.getTime() < STALE_MS;
+    const areWorkersUp = isDatabaseUp && load.workers > 0;
+    const hasRoom = load.depth < config.maxQueueDepth;
+    const isUp = areWorkersUp && hasRoom;
+    const served = (type: ModelType): PartState => {
+      const isOffered = [...services.catalogue.current().models.values()].some((model) => model.type === type);
+      if (!isOffered) return 'not_offered';
+      return areWorkersUp ? 'ok' : 'down';
+    };
+    ctx.status = isUp ? 200 : 503;
+    ctx.set('Cache-Control', 'no-store');
+    if (!isUp) ctx.set('Retry-After', '2');
+    ctx.body = {
+      status: isUp ? 'ok' : 'down',
+      api: 'ok' satisfies PartState,
+      db: isDatabaseUp ? 'ok' : 'down',
+      workers: areWorkersUp ? 'ok' : 'down',
+      queue: hasRoom ? 'ok' : 'down',
+      relay: relay.isConnected ? 'ok' : 'degraded',
+      llm: served('chat'),
+      tts: served('speech'),
+      // results live in the database; images bring a store of their own
+      storage: isDatabaseUp ? 'ok' : 'down',
+    };
+  };
+}
+
+/** GET /health/stats */
+export function getHealthStats(services: Services): Handler {
+  let known: { at: number; body: unknown } | undefined;
+  return async (ctx) => {
+    if (known === undefined || Date.now() - known.at > STATISTICS_TTL_MS) {
+      const statistics = await readStatistics(services.pool);
+      known = {
+        at: Date.now(),
+        body: {
+          window_seconds: 60,
+          requests: statistics.requests,
+          requests_per_minute: statistics.requests,
+          succeeded: statistics.succeeded,
+          failed: statistics.failed,
+          latency_ms: { p50: statistics.p50Ms, p95: statistics.p95Ms, p99: statistics.p99Ms },
+          queue: { depth: services.load.depth },
+          workers: services.load.workers,
+        },
+      };
+    }
+    answerPublicRead(ctx, known.body, STATISTICS_TTL_MS / 1000);
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * `/v1/requests`: the caller's requests, their state, their results while they are kept, and cancelling them.
+ */
+import { assembleCompletion } from '../../core/chat-assembly.ts';
+import { ServiceError, errorBody } from '../../core/errors.ts';
+import { type Context, type Handler, callerOf } from '../context.ts';
+import { type RequestRow, type StoredResult, cancelRequest, findRequest, listRequests } from '../data/requests.ts';
+import { errorOf } from '../results.ts';
+import type { Services } from '../services.ts';
+
+const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired'];
+const AREAS = ['llm', 'tts', 'images', 'x', 'cert'];
+const DEFAULT_PAGE = 20;
+const MAX_PAGE = 100;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** How long a cancelled stream has to be settled by its worker, which knows what was produced. */
+const CANCEL_PATIENCE_MS = 2000;
+
+/** GET /v1/requests/{id} */
+export function getRequest({ pool }: Services): Handler {
+  return async (ctx) => {
+    const request = await findRequest(pool, idOf(ctx), callerOf(ctx).accountId);
+    if (request === undefined) throw new ServiceError('not_found');
+    if (request.finishedAt === null) ctx.set('Retry-After', '1');
+    ctx.set('Cache-Control', 'private, no-store');
+    ctx.body = { ...requestView(request), ...outcomeView(ctx, request) };
+  };
+}
+
+/** GET /v1/requests */
+export function getRequests({ pool }: Services): Handler {
+  return async (ctx) => {
+    const limit = wholeNumber(ctx, 'limit', DEFAULT_PAGE, 1, MAX_PAGE);
+    const rows = await listRequests(pool, {
+      accountId: callerOf(ctx).accountId,
+      before: uuid(ctx, 'cursor'),
+      state: oneOf(ctx, 'state', STATES),
+      area: oneOf(ctx, 'area', AREAS),
+      from: date(ctx, 'from'),
+      to: date(ctx, 'to'),
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    ctx.set('Cache-Control', 'private, no-store');
+    ctx.body = {
+      object: 'list',
+      data: page.map(requestView),
+      has_more: rows.length > limit,
+      next_cursor: rows.length > limit ? page.at(-1)?.id : null,
+    };
+  };
+}
+
+/** POST /v1/requests/{id}/cancel: returns everything held; of a stream that is running, what was produced is charged. */
+export function postCancel({ pool, relay }: Services): Handler {
+  return async (ctx) => {
+    const id = idOf(ctx);
+    const { accountId } = callerOf(ctx);
+    let request = await findRequest(pool, id, accountId);
+    if (request === undefined) throw new ServiceError('not_found');
+    if (request.finishedAt === null) {
+      const pending = relay.expect(id);
+      try {
+        pending.abort();
+        if (request.isStream) {
+          await Promise.race([
+            pending.finished,
+            new Promise((resolve) => setTimeout(resolve, CANCEL_PATIENCE_MS)),
+          ]);
+        }
+        await cancelRequest(pool, id, accountId);
+      } finally {
+        pending.forget();
+      }
+      request = (await findRequest(pool, id, accountId)) ?? request;
+    }
+    ctx.body = requestView(request);
+  };
+}
+
+function requestView(request: RequestRow): Record<string, unknown> {
+  return {
+    id: request.id,
+    object: 'request',
+    status: request.state,
+    area: request.area,
+    model: request.modelId,
+    stream: request.isStream,
+    held_ap: request.finishedAt === null ? request.holdAp : 0,
+    ap_cost: request.costAp,
+    usage: request.usage,
+    error_code: request.errorCode,
+    created_at: request.createdAt.toISOString(),
+    started_at: request.startedAt?.toISOString() ?? null,
+    finished_at: request.finishedAt?.toISOString() ?? null,
+    status_url: `/v1/requests/${request.id}`,
+  };
+}
+
+function outcomeView(ctx: Context, request: RequestRow & { result: StoredResult | null }): Record<string, unknown> {
+  if (request.finishedAt === null) return {};
+  if (request.state !== 'succeeded') {
+    const error = errorOf(request);
+    return errorBody(error.code, ctx.state.language, error.details);
+  }
+  if (request.result === null) return { result: null, result_expired: true };
+  return {
+    result:
+      request.result.kind === 'json'
+        ? (JSON.parse(request.result.body) as unknown)
+        : assembleCompletion(request.result.body.split('\n').map((event) => JSON.parse(event) as never)),
+  };
+}
+
+function idOf(ctx: Context): string {
+  const id = String(ctx.params.id);
+  if (!UUID.test(id)) throw new ServiceError('not_found');
+  return id.toLowerCase();
+}
+
+function query(ctx: Context, name: string): string | undefined {
+  const value = ctx.query[name];
+  if (Array.isArray(value)) throw new ServiceError('invalid_parameter', { param: name });
+  return value === '' ? undefined : value;
+}
+
+function wholeNumber(ctx: Context, name: string, fallback: number, minimum: number, maximum: number): number {
+  const text = query(ctx, name);
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < minimum || value > maximum) {
+    throw new ServiceError('invalid_parameter', { param: name });
+  }
+  return value;
+}
+
+function oneOf(ctx: Context, name: string, allowed: readonly string[]): string | undefined {
+  const value = query(ctx, name);
+  if (value !== undefined && !allowed.includes(value)) throw new ServiceError('invalid_parameter', { param: name, allowed });
+  return value;
+}
+
+function uuid(ctx: Context, name: string): string | undefined {
+  const value = query(ctx, name);
+  if (value !== undefined && !UUID.test(value)) throw new ServiceError('invalid_parameter', { param: name });
+  return value;
+}
+
+function date(ctx: Context, name: string): Date | undefined {
+  const text = query(ctx, name);
+  if (text === undefined) return undefined;
+  const value = new Date(text);
+  if (Number.isNaN(value.getTime())) throw new ServiceError('invalid_parameter', { param: name });
+  return value;
+}

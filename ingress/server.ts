@@ -1,0 +1,136 @@
+/**
+ * One ingress: its connections, its caches, its HTTP server. Started by `index.ts` (the web process) and by `npm start`.
+ */
+import { type Server, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { v4 as uuidv4 } from 'uuid';
+import { makeCatalogueCache } from '../core/catalogue.ts';
+import type { Config } from '../core/config.ts';
+import { makePool } from '../core/database.ts';
+import type { Logger } from '../core/logger.ts';
+import { listenForNotifications } from '../core/notifications.ts';
+import { startHeartbeat } from '../core/processes.ts';
+import type { Bus } from '../core/relay/bus.ts';
+import type { ShutdownStep } from '../core/shutdown.ts';
+import { makeApp } from './app.ts';
+import { makeKeyCache } from './key-cache.ts';
+import { makeLoad } from './load.ts';
+import { makeRateLimiter } from './middleware/rate-limit.ts';
+import { makeRelay } from './relay.ts';
+import { makeSubmit } from './submit.ts';
+
+export interface Ingress {
+  readonly port: number;
+  /** In order: stop taking requests, answer those that wait, close. */
+  readonly shutdown: readonly ShutdownStep[];
+}
+
+const POOL_SIZE = 10;
+const STATEMENT_TIMEOUT_MS = 15_000;
+/** Requests that are still open after this are cut: their results wait in the database. */
+const DRAIN_MS = 20_000;
+
+export async function startIngress(options: {
+  config: Config;
+  databaseUrl: string;
+  bus: Bus;
+  logger: Logger;
+}): Promise<Ingress> {
+  const { config, databaseUrl, bus, logger } = options;
+  const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
+  const ingressId = uuidv4();
+  const pool = await makePool({
+    databaseUrl,
+    role: 'app_ingress',
+    applicationName: 'svc-ingress',
+    maxConnections: POOL_SIZE,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onError: onError('an idle database connection broke'),
+  });
+  const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
+  let isFresh = false;
+  const keys = makeKeyCache({ pool, isFresh: () => isFresh, onError: onError('times of last use were not written') });
+  const notifications = await listenForNotifications({
+    databaseUrl,
+    applicationName: 'svc-ingress-listen',
+    handlers: {
+      svc_accounts: (accountId) => keys.forgetAccount(accountId),
+      svc_catalogue: () => void catalogue.refresh(),
+    },
+    onGap: (isConnected) => {
+      isFresh = isConnected;
+      keys.forgetAll();
+      if (isConnected) void catalogue.refresh();
+    },
+    onError: onError('the notification connection broke'),
+  });
+  const load = makeLoad({ pool, maxQueueDepth: config.maxQueueDepth, deadAfterSeconds: config.deadAfterSeconds });
+  await load.refresh();
+  const relay = await makeRelay({ ingressId, bus, pool, logger });
+  const submit = makeSubmit(pool, config.initialGrantAp);
+  const rateLimiter = makeRateLimiter(config.redisUrl, onError('the rate limiter counts by itself: Redis does not answer'));
+  const heartbeat = await startHeartbeat({
+    pool,
+    process: { id: ingressId, kind: 'ingress', poolId: null },
+    intervalMs: config.heartbeatSeconds * 1000,
+    onError: onError('the heartbeat was not written'),
+  });
+  const app = makeApp({
+    config,
+    logger,
+    pool,
+    catalogue,
+    keys,
+    rateLimiter,
+    submit,
+    relay,
+    load,
+    now: () => new Date(),
+  });
+  const server = createServer(app.callback());
+  server.requestTimeout = 120_000; // a body must arrive within it
+  server.headersTimeout = 15_000;
+  server.keepAliveTimeout = 75_000; // longer than the router in front keeps its connections
+  await listen(server, config.port, config.host);
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    shutdown: [
+      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server) },
+      {
+        name: 'ingress: close',
+        run: async () => {
+          relay.close();
+          load.close();
+          await submit.drain();
+          await keys.close();
+          await rateLimiter.close();
+          await heartbeat.stop();
+          await notifications.close();
+          await pool.end();
+        },
+      },
+    ],
+  };
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

@@ -1,0 +1,25 @@
+/**
+ * What the routes of one ingress process share: made once at start, handed to every route builder.
+ */
+import type { CatalogueCache } from '../core/catalogue.ts';
+import type { Config } from '../core/config.ts';
+import type { Pool } from '../core/database.ts';
+import type { Logger } from '../core/logger.ts';
+import type { KeyCache } from './key-cache.ts';
+import type { Load } from './load.ts';
+import type { RateLimiter } from './middleware/rate-limit.ts';
+import type { Relay } from './relay.ts';
+import type { Submit } from './submit.ts';
+
+export interface Services {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly pool: Pool;
+  readonly catalogue: CatalogueCache;
+  readonly keys: KeyCache;
+  readonly rateLimiter: RateLimiter;
+  readonly submit: Submit;
+  readonly relay: Relay;
+  readonly load: Load;
+  readonly now: () => Date;
+}

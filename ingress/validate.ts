@@ -1,0 +1,54 @@
+/**
+ * Check 5, second half: a body against its schema. The first fault is answered: an unknown field as `unsupported_parameter`,
+ * anything else as `invalid_parameter`, both with the field's path in `param`.
+ */
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import type { Static, TSchema } from 'typebox';
+import { ServiceError } from '../core/errors.ts';
+
+const ajv = new Ajv({ allErrors: false, discriminator: true, strict: true, allowUnionTypes: true });
+
+export type Validator<Schema extends TSchema> = (value: unknown) => Static<Schema>;
+
+/** Compiles once; the returned function throws ServiceError. */
+export function makeValidator<Schema extends TSchema>(schema: Schema): Validator<Schema> {
+  const validate = ajv.compile(schema) as ValidateFunction<Static<Schema>>;
+  return (value) => {
+    if (validate(value)) return value;
+    throw toServiceError(validate.errors ?? []);
+  };
+}
+
+function toServiceError(errors: readonly ErrorObject[]): ServiceError {
+  // of a union's branches the fault found deepest is the one the caller meant
+  const error = errors.toSorted((a, b) => depth(b) - depth(a))[0];
+  if (error === undefined) return new ServiceError('invalid_parameter', { param: 'body' });
+  const path = pointerToPath(error.instancePath);
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return new ServiceError('unsupported_parameter', {
+        param: join(path, String(error.params.additionalProperty)),
+      });
+    case 'required':
+      return new ServiceError('invalid_parameter', { param: join(path, String(error.params.missingProperty)) });
+    default:
+      return new ServiceError('invalid_parameter', { param: path || 'body' });
+  }
+}
+
+function depth(error: ErrorObject): number {
+  return error.instancePath.split('/').length + (error.keyword === 'additionalProperties' || error.keyword === 'required' ? 1 : 0);
+}
+
+/** "/messages/0/content" to "messages[0].content". */
+function pointerToPath(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), '');
+}
+
+function join(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}

@@ -1,0 +1,187 @@
+/**
+ * Runs every paid task through the same steps: load, perform, settle, notify. A task says only how its area does its work;
+ * what happens around it - deadlines, aborts, void on failure, who may end a request - happens here, once for all areas.
+ */
+import type { JobHelpers, Task } from 'graphile-worker';
+import type { Config } from '../core/config.ts';
+import type { Coalescer } from '../core/coalesce.ts';
+import type { Pool } from '../core/database.ts';
+import { ServiceError } from '../core/errors.ts';
+import type { PaidJobPayload } from '../core/jobs.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Bus } from '../core/relay/bus.ts';
+import { type FinishedFrame, MAX_FRAME_BODY, processChannel } from '../core/relay/frames.ts';
+import { findState, loadInput } from './data/requests.ts';
+import { ProviderError } from './providers/provider.ts';
+import { Run } from './run.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import type { Settled, Settlement } from './settle.ts';
+import type { Outcome, PaidTask } from './task.ts';
+
+export interface ExecutorOptions {
+  readonly config: Pick<Config, 'streamWindowBytes' | 'slowReaderSeconds'>;
+  readonly workerId: string;
+  readonly pool: Pool;
+  readonly bus: Bus;
+  readonly logger: Logger;
+  readonly settler: Coalescer<Settlement, Settled>;
+  readonly active: ActiveRuns;
+}
+
+/** A job older than this may have been cancelled or expired while it waited: look before calling a provider. */
+const FRESH_MS = 1000;
+/** A request that took its worker down this often is not run again. */
+const MAX_RUNS = 3;
+
+/** Thrown to the queue engine so that it keeps the job for later. */
+class RunAgain extends Error {}
+
+export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOptions): Task {
+  return async (rawPayload: unknown, helpers: JobHelpers) => {
+    const payload = rawPayload as PaidJobPayload<Input>;
+    const isFirstRun = helpers.job.attempts === 1;
+    if (!isFirstRun || Date.now() - payload.createdAtMs > FRESH_MS) {
+      const verdict = await look(task, payload, helpers.job.attempts, options);
+      if (verdict === 'ended') return;
+      if (verdict === 'void') {
+        await settle(payload, { kind: 'failed', code: 'generation_failed' }, new Date(), helpers.job.attempts, [], options);
+        return;
+      }
+    }
+    const run = new Run({
+      payload,
+      number: helpers.job.attempts,
+      workerId: options.workerId,
+      bus: options.bus,
+      windowBytes: options.config.streamWindowBytes,
+      slowReaderMs: options.config.slowReaderSeconds * 1000,
+    });
+    options.active.add(run);
+    try {
+      const outcome = await perform(task, run, payload, options);
+      if (outcome !== undefined) await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+    } finally {
+      run.end();
+      options.active.delete(run);
+    }
+  };
+}
+
+/** Whether a request that waited long, or lost a worker before, is still to be run. */
+async function look<Input>(
+  task: PaidTask<Input>,
+  payload: PaidJobPayload<Input>,
+  attempts: number,
+  { pool }: ExecutorOptions,
+): Promise<'run' | 'void' | 'ended'> {
+  const found = await findState(pool, payload.id);
+  if (found?.isOpen !== true) return 'ended';
+  if (attempts > MAX_RUNS) return 'void';
+  if (attempts > 1 && found.state === 'running' && !task.mayRepeat(payload)) return 'void';
+  // nobody is left to read the stream, and nothing of it has been read
+  if (payload.isStream && !found.isAwaited) return 'void';
+  return 'run';
+}
+
+/** The outcome; undefined when somebody else has ended the request. */
+async function perform<Input>(
+  task: PaidTask<Input>,
+  run: Run,
+  payload: PaidJobPayload<Input>,
+  options: ExecutorOptions,
+): Promise<Outcome | undefined> {
+  try {
+    const input = payload.input ?? ((await loadInput(options.pool, run.id)) as Input | undefined);
+    if (input === undefined) return undefined; // the input goes with the hold
+    return await task.perform(run, input);
+  } catch (error) {
+    switch (run.abortCause) {
+      case 'lost':
+        return undefined;
+      case 'stopping':
+        throw new RunAgain('the worker is stopping', { cause: error });
+      case 'client_gone':
+        return { kind: 'cancelled', costAp: 0 };
+      case 'deadline':
+        return { kind: 'failed', code: 'generation_failed' };
+      default:
+        return failureOf(error, run, options.logger);
+    }
+  }
+}
+
+function failureOf(error: unknown, run: Run, logger: Logger): Outcome {
+  if (error instanceof ServiceError) return { kind: 'failed', code: error.code, details: error.details };
+  if (error instanceof ProviderError) {
+    logger.warn(
+      { requestId: run.id, modelId: run.payload.modelId, kind: error.kind, status: error.status, reason: error.message },
+      'a provider failed',
+    );
+    if (error.kind === 'moderated') return { kind: 'failed', code: 'content_moderated' };
+    if (error.kind === 'rejected') {
+      return {
+        kind: 'failed',
+        code: 'invalid_parameter',
+        details: {
+          param: error.param ?? 'body',
+          ...(error.publicMessage === undefined ? {} : { provider_message: error.publicMessage }),
+        },
+      };
+    }
+    return { kind: 'failed', code: 'generation_failed' };
+  }
+  logger.error({ err: error, requestId: run.id, modelId: run.payload.modelId }, 'a task failed unexpectedly');
+  return { kind: 'failed', code: 'internal_error' };
+}
+
+/** Puts the outcome on the books, then tells whoever waits: nobody is told of anything that is not committed. */
+async function settle(
+  payload: PaidJobPayload,
+  outcome: Outcome,
+  startedAt: Date,
+  run: number,
+  events: readonly string[],
+  options: ExecutorOptions,
+): Promise<void> {
+  const lastEvents = outcome.kind === 'succeeded' ? (outcome.lastEvents ?? []) : [];
+  const allEvents = [...events, ...lastEvents];
+  const settled = await options.settler.add({
+    requestId: payload.id,
+    state: outcome.kind,
+    costAp: outcome.kind === 'failed' ? 0 : outcome.costAp,
+    usage: outcome.kind === 'failed' ? undefined : outcome.usage,
+    provider: outcome.provider,
+    errorCode: outcome.kind === 'failed' ? outcome.code : undefined,
+    errorDetails: outcome.kind === 'failed' ? outcome.details : undefined,
+    startedAt,
+    result: resultOf(payload, outcome, allEvents),
+  });
+  if (payload.ingressId === null) return;
+  const frame: FinishedFrame = {
+    kind: 'finished',
+    id: payload.id,
+    run,
+    state: settled.state,
+    costAp: settled.costAp,
+    eventCount: allEvents.length,
+    ...(settled.isSettled && lastEvents.length > 0 ? { events: lastEvents } : {}),
+    ...(settled.isSettled && outcome.kind === 'succeeded' && isSmall(outcome.body) ? { body: outcome.body } : {}),
+    ...(outcome.kind === 'failed' ? { errorCode: outcome.code } : {}),
+    ...(outcome.kind === 'failed' && outcome.details !== undefined ? { errorDetails: outcome.details } : {}),
+  };
+  options.bus.publish(processChannel(payload.ingressId), frame);
+}
+
+function isSmall(body: string | undefined): body is string {
+  return body !== undefined && body.length <= MAX_FRAME_BODY;
+}
+
+function resultOf(
+  payload: PaidJobPayload,
+  outcome: Outcome,
+  events: readonly string[],
+): Settlement['result'] {
+  if (outcome.kind !== 'succeeded') return undefined;
+  if (payload.isStream) return { kind: 'events', body: events.join('\n') };
+  return outcome.body === undefined ? undefined : { kind: 'json', body: outcome.body };
+}

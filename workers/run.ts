@@ -1,0 +1,122 @@
+/**
+ * One run of a request in this process: how it is stopped, and how its stream reaches the caller at the caller's pace.
+ */
+import type { PaidJobPayload } from '../core/jobs.ts';
+import type { Bus } from '../core/relay/bus.ts';
+import { processChannel } from '../core/relay/frames.ts';
+
+/**
+ * - `client_gone`: nobody reads the answer any more
+ * - `deadline`: the request took longer than it may
+ * - `lost`: its hold was resolved by somebody else (cancelled, expired)
+ * - `stopping`: this worker shuts down
+ */
+export type AbortCause = 'client_gone' | 'deadline' | 'lost' | 'stopping';
+
+export class RunAborted extends Error {
+  readonly abortCause: AbortCause;
+
+  constructor(abortCause: AbortCause) {
+    super(`the run was stopped: ${abortCause}`);
+    this.name = 'RunAborted';
+    this.abortCause = abortCause;
+  }
+}
+
+export interface RunOptions {
+  readonly payload: PaidJobPayload;
+  readonly number: number;
+  readonly workerId: string;
+  readonly bus: Bus;
+  readonly windowBytes: number;
+  readonly slowReaderMs: number;
+}
+
+export class Run {
+  readonly payload: PaidJobPayload;
+  /** Which run of the request this is, from 1. */
+  readonly number: number;
+  readonly startedAt = new Date();
+  /** Every event of the stream so far: stored with the result, so that lost frames can be made good. */
+  readonly events: string[] = [];
+  /** Whether the database has been told that the request runs. */
+  isMarked = false;
+
+  readonly #options: RunOptions;
+  readonly #controller = new AbortController();
+  readonly #deadline: NodeJS.Timeout;
+  #sentBytes = 0;
+  #takenBytes = 0;
+  #onTaken: (() => void) | undefined;
+
+  constructor(options: RunOptions) {
+    this.payload = options.payload;
+    this.number = options.number;
+    this.#options = options;
+    this.#deadline = setTimeout(() => this.abort('deadline'), Math.max(options.payload.deadlineAtMs - Date.now(), 0));
+  }
+
+  get id(): string {
+    return this.payload.id;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Why the run was stopped, if it was. */
+  get abortCause(): AbortCause | undefined {
+    const reason: unknown = this.signal.reason;
+    return reason instanceof RunAborted ? reason.abortCause : undefined;
+  }
+
+  abort(cause: AbortCause): void {
+    if (!this.signal.aborted) this.#controller.abort(new RunAborted(cause));
+    this.#onTaken?.();
+  }
+
+  /** Sends one event of the stream; waits while the reader is too far behind. A reader that takes nothing for long is gone. */
+  async emit(event: string): Promise<void> {
+    const { ingressId } = this.payload;
+    const first = this.events.length;
+    this.events.push(event);
+    if (ingressId === null) return;
+    this.#options.bus.publish(processChannel(ingressId), {
+      kind: 'events',
+      id: this.id,
+      workerId: this.#options.workerId,
+      run: this.number,
+      first,
+      events: [event],
+    });
+    this.#sentBytes += Buffer.byteLength(event) + FRAMING_BYTES;
+    if (this.#sentBytes - this.#takenBytes > this.#options.windowBytes) await this.#readerCatchesUp();
+  }
+
+  /** The reader has taken this many bytes since the stream began. */
+  taken(bytes: number): void {
+    this.#takenBytes = Math.max(this.#takenBytes, bytes);
+    this.#onTaken?.();
+  }
+
+  async #readerCatchesUp(): Promise<void> {
+    while (!this.signal.aborted && this.#sentBytes - this.#takenBytes > this.#options.windowBytes) {
+      const before = this.#takenBytes;
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#onTaken = resolve;
+        timer = setTimeout(resolve, this.#options.slowReaderMs);
+      });
+      clearTimeout(timer);
+      this.#onTaken = undefined;
+      if (this.#takenBytes === before && !this.signal.aborted) this.abort('client_gone');
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#deadline);
+  }
+}
+
+/** "data: " and the blank line, as the ingress counts them. */
+const FRAMING_BYTES = 8;

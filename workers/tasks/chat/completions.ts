@@ -1,0 +1,161 @@
+/**
+ * chat/completions: one chat request, streamed or whole. The provider's answer is passed on as it came, with `id`, `model` and
+ * `created` ours; its usage is what is charged, once it has been found plausible.
+ */
+import type { ChatInput, PaidJobPayload } from '../../../core/jobs.ts';
+import { CHAT_TASK } from '../../../core/jobs.ts';
+import { chatCostAp } from '../../../core/pricing.ts';
+import { type ChatCall, type ChatProvider, type Provider, ProviderError, type TokenUsage } from '../../providers/provider.ts';
+import { ProducedText, countPromptTokens } from '../../providers/tokens.ts';
+import type { Routes } from '../../routes.ts';
+import type { Run } from '../../run.ts';
+import type { Outcome, PaidTask } from '../../task.ts';
+
+/** Providers' templates may add to a prompt; beyond the bound by more than this a reported usage is not believed. */
+const PROMPT_SLACK_TOKENS = 1024;
+/** A stop token or two past the cap is rounding, more is a lie. */
+const COMPLETION_SLACK_TOKENS = 8;
+
+type Usage = Pick<TokenUsage, 'promptTokens' | 'completionTokens' | 'raw'>;
+type Json = Readonly<Record<string, unknown>>;
+
+export function makeChatTask(routes: Routes): PaidTask<ChatInput> {
+  return {
+    name: CHAT_TASK,
+    // a whole answer nobody has seen may be made again; a stream may have been read already
+    mayRepeat: (payload) => !payload.isStream,
+    perform: (run, input) => (run.payload.isStream ? performStream(run, input, routes) : performWhole(run, input, routes)),
+  };
+}
+
+async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
+  const { completion, usage, provider } = await routes.call(
+    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+    async (provider, route) => {
+      const answer = await chatOf(provider).complete(callOf(run, input, route.upstreamModel));
+      const counted = await believableUsage(run, input, answer.usage, () => producedBy(answer.completion));
+      return { completion: answer.completion, usage: counted, provider: provider.name };
+    },
+  );
+  return {
+    kind: 'succeeded',
+    costAp: chatCostAp(input.price, usage),
+    usage: usageView(usage),
+    provider,
+    body: JSON.stringify({ ...completion, ...ours(run.payload), object: 'chat.completion', usage: usageBody(usage) }),
+  };
+}
+
+async function performStream(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
+  const wantsUsage = (input.body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;
+  const produced = new ProducedText();
+  let usage: TokenUsage | undefined;
+  let served: string | undefined;
+  try {
+    await routes.call(
+      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+      async (provider, route) => {
+        for await (const { chunk, usage: reported } of chatOf(provider).stream(callOf(run, input, route.upstreamModel))) {
+          usage = reported ?? usage;
+          served = provider.name;
+          const { usage: _usage, ...visible } = chunk;
+          // the chunk that carries nothing but usage is ours to send, with the cost, once it is on the books
+          if (reported !== undefined && (chunk.choices as unknown[]).length === 0) continue;
+          produced.add(chunk);
+          await run.emit(JSON.stringify({ ...visible, ...ours(run.payload), ...(wantsUsage ? { usage: null } : {}) }));
+          run.signal.throwIfAborted();
+        }
+      },
+      () => run.events.length > 0,
+    );
+  } catch (error) {
+    if (run.abortCause !== 'client_gone' || served === undefined) throw error;
+    const counted = await countUsage(input, produced);
+    return { kind: 'cancelled', costAp: chatCostAp(input.price, counted), usage: usageView(counted), provider: served };
+  }
+  const counted = await believableUsage(run, input, usage, () => produced);
+  const costAp = Math.min(chatCostAp(input.price, counted), run.payload.holdAp);
+  return {
+    kind: 'succeeded',
+    costAp,
+    usage: usageView(counted),
+    provider: served ?? '',
+    lastEvents: wantsUsage ? [usageEvent(run.payload, counted, costAp)] : [],
+  };
+}
+
+function chatOf(provider: Provider): ChatProvider {
+  if (provider.chat === undefined) throw new ProviderError('misconfigured', `${provider.name} does not chat`);
+  return provider.chat;
+}
+
+function callOf(run: Run, input: ChatInput, upstreamModel: string): ChatCall {
+  return {
+    requestId: run.id,
+    upstreamModel,
+    body: input.body,
+    outputCapTokens: run.payload.units,
+    signal: run.signal,
+  };
+}
+
+/** The fields of every answer that are ours and not the provider's. */
+function ours(payload: PaidJobPayload): Json {
+  return {
+    id: `chatcmpl-${payload.id}`,
+    created: Math.floor(payload.createdAtMs / 1000),
+    model: payload.modelId,
+  };
+}
+
+/** The provider's usage when it can be true, our own count when it gave none; a lie ends the request unbilled. */
+async function believableUsage(
+  run: Run,
+  input: ChatInput,
+  reported: TokenUsage | undefined,
+  produced: () => ProducedText,
+): Promise<Usage> {
+  if (reported === undefined) return countUsage(input, produced());
+  const mostPrompt = input.promptTokens + PROMPT_SLACK_TOKENS;
+  const mostCompletion = (run.payload.units + COMPLETION_SLACK_TOKENS) * input.choices;
+  if (reported.promptTokens > mostPrompt || reported.completionTokens > mostCompletion) {
+    throw new ProviderError('invalid_response', 'the provider reports more tokens than the request can have used');
+  }
+  return reported;
+}
+
+async function countUsage(input: ChatInput, produced: ProducedText): Promise<Usage> {
+  const [promptTokens, completionTokens] = await Promise.all([countPromptTokens(input.body), produced.countTokens()]);
+  return { promptTokens, completionTokens, raw: {} };
+}
+
+function producedBy(completion: Json): ProducedText {
+  const produced = new ProducedText();
+  produced.add(completion);
+  return produced;
+}
+
+/** The convention's usage object, with whatever details the provider gave. */
+function usageBody(usage: Usage): Json {
+  return {
+    ...usage.raw,
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.completionTokens,
+    total_tokens: usage.promptTokens + usage.completionTokens,
+  };
+}
+
+/** What stays with the request for good: the counts alone. */
+function usageView(usage: Usage): Json {
+  return { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens };
+}
+
+function usageEvent(payload: PaidJobPayload, usage: Usage, costAp: number): string {
+  return JSON.stringify({
+    ...ours(payload),
+    object: 'chat.completion.chunk',
+    choices: [],
+    usage: usageBody(usage),
+    ap_cost: costAp,
+  });
+}

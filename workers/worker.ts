@@ -1,0 +1,178 @@
+/**
+ * One worker: the queue engine with our tasks, heartbeats, rescue. Started by `index.ts` (the worker process) and by `npm start`.
+ */
+import { EventEmitter } from 'node:events';
+import { Logger as EngineLogger, type TaskList, type WorkerEvents, run } from 'graphile-worker';
+import { v4 as uuidv4 } from 'uuid';
+import { makeCatalogueCache } from '../core/catalogue.ts';
+import type { Config } from '../core/config.ts';
+import { type Pool, makePool } from '../core/database.ts';
+import type { Logger } from '../core/logger.ts';
+import { listenForNotifications } from '../core/notifications.ts';
+import { startHeartbeat } from '../core/processes.ts';
+import type { Bus } from '../core/relay/bus.ts';
+import type { ShutdownStep } from '../core/shutdown.ts';
+import { every, makeActiveRuns } from './active-runs.ts';
+import { makePaidTask } from './executor.ts';
+import { makeRoutes } from './routes.ts';
+import { makeSettler } from './settle.ts';
+import { makeChatTask } from './tasks/chat/completions.ts';
+import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
+
+export interface Worker {
+  /** In order: take no more jobs, let those under way finish, close. */
+  readonly shutdown: readonly ShutdownStep[];
+}
+
+const POOL_SIZE = 6;
+const ENGINE_POOL_SIZE = 6;
+const STATEMENT_TIMEOUT_MS = 30_000;
+/** The engine notes finished jobs together, this long after the first; the caller's answer does not wait for it. */
+const COMPLETE_BATCH_DELAY_MS = 25;
+/** How long jobs may finish after SIGTERM before they are stopped and left to another worker. */
+const DRAIN_MS = 15_000;
+
+export async function startWorker(options: {
+  config: Config;
+  databaseUrl: string;
+  bus: Bus;
+  logger: Logger;
+  env: Readonly<Record<string, string | undefined>>;
+}): Promise<Worker> {
+  const { config, databaseUrl, bus, logger } = options;
+  const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
+  const workerId = uuidv4();
+  const pool = await makePool({
+    databaseUrl,
+    role: 'app_worker',
+    applicationName: 'svc-worker',
+    maxConnections: POOL_SIZE,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onError: onError('an idle database connection broke'),
+  });
+  const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
+  const notifications = await listenForNotifications({
+    databaseUrl,
+    applicationName: 'svc-worker-listen',
+    handlers: { svc_catalogue: () => void catalogue.refresh() },
+    onGap: (isConnected) => {
+      if (isConnected) void catalogue.refresh();
+    },
+    onError: onError('the notification connection broke'),
+  });
+  const routes = makeRoutes(catalogue, options.env);
+  const settler = makeSettler(pool);
+  const active = await makeActiveRuns({ workerId, bus, pool, logger });
+
+  const executor = { config, workerId, pool, bus, logger, settler, active };
+  const chat = makeChatTask(routes);
+  const taskList: TaskList = {
+    [chat.name]: makePaidTask(chat, executor),
+    ...makeMaintenanceTasks(pool),
+  };
+  const enginePool = await makeEnginePool(databaseUrl, onError('an idle queue connection broke'));
+  const engine = await startEngine({ config, enginePool, taskList, logger });
+  const heartbeat = await startHeartbeat({
+    pool,
+    process: { id: workerId, kind: 'worker', poolId: engine.poolId },
+    intervalMs: config.heartbeatSeconds * 1000,
+    onError: onError('the heartbeat was not written'),
+  });
+  const rescue = every(config.heartbeatSeconds * 1000, () => rescueOnce(pool, config.deadAfterSeconds, logger), logger);
+
+  return {
+    shutdown: [
+      {
+        name: 'worker: finish what is under way',
+        run: async () => {
+          const cut = setTimeout(() => active.abortAll('stopping'), DRAIN_MS);
+          await engine.stop();
+          clearTimeout(cut);
+        },
+      },
+      {
+        name: 'worker: close',
+        run: async () => {
+          clearInterval(rescue);
+          active.close();
+          await settler.drain();
+          await heartbeat.stop();
+          await notifications.close();
+          await routes.close();
+          await enginePool.end();
+          await pool.end();
+        },
+      },
+    ],
+  };
+}
+
+/**
+ * The engine's own connections, as the owner of its tables. Its locks and completions need not survive a crash of the
+ * database: a job that runs again finds its request ended, or ends it once (docs/decisions/0006-engine-commits.md).
+ */
+function makeEnginePool(databaseUrl: string, onError: (error: Error) => void): Promise<Pool> {
+  const url = new URL(databaseUrl);
+  url.searchParams.set('options', '-c synchronous_commit=off');
+  return makePool({
+    databaseUrl: url.toString(),
+    applicationName: 'svc-worker-queue',
+    maxConnections: ENGINE_POOL_SIZE,
+    onError,
+  });
+}
+
+async function startEngine(options: {
+  config: Config;
+  enginePool: Pool;
+  taskList: TaskList;
+  logger: Logger;
+}): Promise<{ poolId: string; stop: () => Promise<void> }> {
+  const { config, enginePool, taskList, logger } = options;
+  const events = new EventEmitter() as WorkerEvents;
+  let poolId = '';
+  events.on('pool:create', ({ workerPool }) => {
+    poolId = workerPool.id;
+  });
+  const runner = await run({
+    pgPool: enginePool,
+    taskList,
+    parsedCronItems: CRON_ITEMS,
+    noHandleSignals: true,
+    events,
+    logger: engineLogger(logger),
+    preset: {
+      worker: {
+        concurrentJobs: config.workerConcurrency,
+        localQueue: { size: config.workerConcurrency },
+        completeJobBatchDelay: COMPLETE_BATCH_DELAY_MS,
+        pollInterval: 1000,
+        gracefulShutdownAbortTimeout: DRAIN_MS,
+      },
+    },
+  });
+  runner.promise.catch((error: unknown) => {
+    logger.fatal({ err: error }, 'the queue engine stopped');
+    process.exit(1);
+  });
+  return { poolId, stop: () => runner.stop() };
+}
+
+/** The engine logs every job at `info`: at 1,000 a second that is noise, and payloads must never be logged. */
+function engineLogger(logger: Logger): EngineLogger {
+  return new EngineLogger(() => (level, message) => {
+    if (level === 'error') logger.error({ engine: message }, 'queue engine');
+    else if (level === 'warning') logger.warn({ engine: message }, 'queue engine');
+  });
+}
+
+/** Takes up what the dead left: jobs of silent workers, holds past their deadline. Every worker does it; one at a time works. */
+async function rescueOnce(pool: Pool, deadAfterSeconds: number, logger: Logger): Promise<void> {
+  const reaped = await pool.query<{ dead: number }>('select app.reap_processes(make_interval(secs => $1)) as dead', [
+    deadAfterSeconds,
+  ]);
+  const dead = reaped.rows[0]?.dead ?? 0;
+  if (dead > 0) logger.warn({ dead }, 'silent processes were taken off the list, their jobs run again');
+  const expired = await pool.query('select from app.expire_holds()');
+  if ((expired.rowCount ?? 0) > 0) logger.warn({ expired: expired.rowCount }, 'holds past their deadline were voided');
+}
