@@ -36,6 +36,7 @@ begin
   insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id, reason, actor)
     values (v_request.account_id, 'refund', p_ap, v_balance, p_request, p_reason, p_actor)
     returning id into v_entry;
+  perform pg_notify('svc_accounts', v_request.account_id::text);
   return query select v_entry, v_balance;
 end
 $$;
