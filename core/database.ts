@@ -41,7 +41,9 @@ export async function makePool(options: PoolOptions): Promise<Pool> {
     ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
     ...(role === undefined ? {} : { options: `-c role=${role}` }),
   });
-  pool.on('error', options.onError); // an idle connection broke; the next query opens another
+  // an idle connection broke: the next query opens another; one in use also fails its query
+  pool.on('error', options.onError);
+  pool.on('connect', (client) => client.on('error', options.onError));
   return pool;
 }
 

@@ -6,7 +6,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { Static, TSchema } from 'typebox';
 import { ServiceError } from '../core/errors.ts';
 
-const ajv = new Ajv({ allErrors: false, discriminator: true, strict: true, allowUnionTypes: true });
+const ajv = new Ajv({ allErrors: false, discriminator: true, strict: true, strictRequired: false, allowUnionTypes: true });
 
 export type Validator<Schema extends TSchema> = (value: unknown) => Static<Schema>;
 

@@ -158,11 +158,14 @@ async function startEngine(options: {
   return { poolId, stop: () => runner.stop() };
 }
 
+/** It wants a connection a job; with its local queue jobs share a few. */
+const POOL_SIZE_ADVICE = /maxPoolSize .* smaller than concurrency/;
+
 /** The engine logs every job at `info`: at 1,000 a second that is noise, and payloads must never be logged. */
 function engineLogger(logger: Logger): EngineLogger {
   return new EngineLogger(() => (level, message) => {
     if (level === 'error') logger.error({ engine: message }, 'queue engine');
-    else if (level === 'warning') logger.warn({ engine: message }, 'queue engine');
+    else if (level === 'warning' && !POOL_SIZE_ADVICE.test(message)) logger.warn({ engine: message }, 'queue engine');
   });
 }
 

@@ -1,0 +1,130 @@
+/**
+ * `npm start`: the whole service on this machine. PostgreSQL of our own unless DATABASE_URL is set, relay and limits in this
+ * process unless REDIS_URL is set, the sandbox catalogue unless CATALOG_FILE is set; migrations, ingress and worker here, the
+ * operators' GraphQL beside it; and at last the addresses, a key, and a curl line that works.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { importCatalogue } from '../core/catalogue-file/index.ts';
+import { type Config, loadConfig } from '../core/config.ts';
+import { type Pool, makePool, withTransaction } from '../core/database.ts';
+import { type Logger, makeLogger } from '../core/logger.ts';
+import { makeLocalBus, makeRedisBus } from '../core/relay/bus.ts';
+import { type ShutdownStep, runProcess } from '../core/shutdown.ts';
+import { startIngress } from '../ingress/server.ts';
+import { startWorker } from '../workers/worker.ts';
+import { type Demo, prepareDemo, readDemo } from './demo.ts';
+import { startEmbeddedPostgres } from './embedded-postgres.ts';
+import { migrate } from './migrate.ts';
+
+const SANDBOX_CATALOGUE = join(import.meta.dirname, '..', 'catalogue', 'sandbox.yaml');
+const ADMIN_STOP_MS = 10_000;
+
+await runProcess('start', async () => {
+  const config = loadConfig();
+  const logger = makeLogger('svc', process.env.LOG_LEVEL ?? 'warn');
+  const demo = await readDemo(config, process.env);
+  const steps: ShutdownStep[] = [];
+  try {
+    const databaseUrl = config.databaseUrl ?? (await startDatabase(config, steps));
+    const { warnings } = await migrate(databaseUrl);
+    for (const warning of warnings) logger.warn(warning);
+    await seed(databaseUrl, config, demo, logger);
+
+    const admin = startAdmin(databaseUrl, config, demo);
+    steps.unshift({ name: 'admin', run: () => stopAdmin(admin) });
+    const bus =
+      config.redisUrl === undefined
+        ? makeLocalBus()
+        : await makeRedisBus(config.redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
+    steps.unshift({ name: 'relay', run: () => bus.close() });
+    const worker = await startWorker({ config, databaseUrl, bus, logger, env: process.env });
+    steps.unshift(...worker.shutdown);
+    const ingress = await startIngress({
+      config: { ...config, userTokenSecret: config.userTokenSecret ?? demo.userTokenSecret },
+      databaseUrl,
+      bus,
+      logger,
+    });
+    steps.unshift(...ingress.shutdown);
+    process.stdout.write(welcome(ingress.port, config, demo));
+    return { logger, steps };
+  } catch (error) {
+    for (const step of steps) await step.run();
+    throw error;
+  }
+});
+
+async function startDatabase(config: Config, steps: ShutdownStep[]): Promise<string> {
+  const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir });
+  steps.unshift({ name: 'PostgreSQL', run: () => postgres.stop() });
+  return postgres.url;
+}
+
+async function seed(databaseUrl: string, config: Config, demo: Demo, logger: Logger): Promise<void> {
+  const file = config.catalogFile ?? SANDBOX_CATALOGUE;
+  const text = await readFile(file, 'utf8');
+  const pool: Pool = await makePool({
+    databaseUrl,
+    applicationName: 'svc-start',
+    maxConnections: 1,
+    onError: (error) => logger.warn({ err: error }, 'an idle database connection broke'),
+  });
+  try {
+    await withTransaction(pool, async (client) => {
+      await importCatalogue(client, text, file, 'start');
+      await prepareDemo(client, demo);
+    });
+  } finally {
+    await pool.end();
+  }
+}
+
+/** The operators' GraphQL is a process of its own: a fault there cannot reach the public one. */
+function startAdmin(databaseUrl: string, config: Config, demo: Demo): ChildProcess {
+  return spawn(process.execPath, [join(import.meta.dirname, '..', 'admin-graphql', 'index.ts')], {
+    env: {
+      ...process.env,
+      DATABASE_URL: databaseUrl,
+      ADMIN_PORT: String(config.adminPort),
+      USER_TOKEN_SECRET: config.userTokenSecret ?? demo.userTokenSecret,
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true, // Ctrl-C reaches us alone, and we stop it in order
+  });
+}
+
+function stopAdmin(admin: ChildProcess): Promise<void> {
+  if (admin.exitCode !== null || admin.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    const kill = setTimeout(() => admin.kill('SIGKILL'), ADMIN_STOP_MS);
+    admin.once('exit', () => {
+      clearTimeout(kill);
+      resolve();
+    });
+    admin.kill('SIGTERM');
+  });
+}
+
+function welcome(port: number, config: Config, demo: Demo): string {
+  const base = `http://127.0.0.1:${port}`;
+  const body = '{"model":"sandbox-chat","messages":[{"role":"user","content":"Hello!"}]}';
+  return `
+  svc is running.
+
+    API              ${base}
+    Operators        http://127.0.0.1:${config.adminPort}  (GraphiQL; token below)
+    Demo key         ${demo.apiKey}
+    Operator token   ${demo.adminToken}
+    Data             ${config.databaseUrl === undefined ? config.dataDir : 'DATABASE_URL'}
+
+  Try it:
+
+    curl ${base}/v1/chat/completions -H 'Authorization: Bearer ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}'
+
+  Ctrl-C stops everything.
+
+`;
+}
