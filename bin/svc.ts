@@ -4,6 +4,7 @@
  * Each command's code is imported only when it runs.
  */
 import { Command, CommanderError, Option } from 'commander';
+import { CatalogueFileError } from '../core/catalogue-file/error.ts';
 import { loadConfig } from '../core/config.ts';
 import { KEY_PREFIXES } from '../core/keys.ts';
 import type { Credit, NewAccount } from './svc/accounts.ts';
@@ -97,6 +98,20 @@ add(adminToken, 'issue', 'issue a token; its secret is shown once')
     print(await issueOperatorToken(loadConfig(), options), options.json);
   });
 
+const catalog = program
+  .command('catalog')
+  .description('Providers, models, prices, voices (docs/catalogue.md).');
+add(catalog, 'import <file>', 'import a YAML file: all of it, or nothing and every mistake with its line')
+  .option('--prune', 'retire the models that the file does not name', false)
+  .action(async (file: string, options: { readonly prune: boolean } & Json) => {
+    const { importFile } = await import('./svc/catalogue.ts');
+    print(await importFile(loadConfig(), file, options), options.json);
+  });
+add(catalog, 'export', 'print the YAML that imports again to the same').action(async (options: Json) => {
+  const { exportFile } = await import('./svc/catalogue.ts');
+  print(await exportFile(loadConfig()), options.json);
+});
+
 const ledger = program.command('ledger').description('The books.');
 add(ledger, 'check', 'compare balances, ledger, holds and requests; exit status 1 when they differ').action(
   async (options: Json) => {
@@ -111,7 +126,8 @@ try {
   if (error instanceof CommanderError) {
     process.exitCode = error.exitCode === 0 ? 0 : 2; // commander has said what is wrong
   } else {
-    process.stderr.write(oneLine(`svc: ${error instanceof Error ? error.message : String(error)}`));
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(error instanceof CatalogueFileError ? `${message}\n` : oneLine(`svc: ${message}`));
     process.exitCode = 1;
   }
 }

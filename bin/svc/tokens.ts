@@ -6,8 +6,8 @@ import { makeSecret, OPERATOR_TOKEN_PREFIX } from '../../core/keys.ts';
 import { withDatabase } from './database.ts';
 import { Failure, type Outcome } from './failure.ts';
 
-/** Where `npm start` keeps the secret of its demo, below DATA_DIR. */
-export const DEMO_USER_TOKEN_SECRET_FILE = 'demo-user-token-secret';
+/** What `npm start` keeps below DATA_DIR (bin/demo.ts). */
+const DEMO_FILE = 'demo.json';
 
 const ISSUE_OPERATOR_TOKEN = `select app.issue_operator_token($1, $2, $3, 'cli') as token_id`;
 
@@ -33,9 +33,12 @@ async function findUserTokenSecret(config: Config): Promise<string> {
   if (config.isProduction) throw new Failure('USER_TOKEN_SECRET is not set');
   const demo = process.env.DEMO_USER_TOKEN_SECRET;
   if (demo) return demo;
-  const file = join(config.dataDir, DEMO_USER_TOKEN_SECRET_FILE);
-  const text = (await readFile(file, 'utf8').catch(() => '')).trim();
-  if (text !== '') return text;
+  const file = join(config.dataDir, DEMO_FILE);
+  const kept = await readFile(file, 'utf8').then(
+    (text) => JSON.parse(text) as { userTokenSecret?: string },
+    () => undefined,
+  );
+  if (kept?.userTokenSecret) return kept.userTokenSecret;
   throw new Failure(
     `no secret to sign with: USER_TOKEN_SECRET is not set and ${file} is not there (\`npm start\` writes it)`,
   );

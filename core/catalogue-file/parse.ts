@@ -3,8 +3,9 @@
  * at once, each with its place. The database is not asked here; what it knows already is passed in.
  */
 import { LineCounter, parseDocument, visit } from 'yaml';
+import { CatalogueFileError } from './error.ts';
 import { isoMicroseconds } from './iso-time.ts';
-import { CatalogueFileError, type Path, Problems } from './problems.ts';
+import { type Path, Problems } from './problems.ts';
 import {
   ChatModelSchema,
   type FileModel,
@@ -59,7 +60,9 @@ export function parseCatalogueFile(
   known: KnownNames = NOTHING_KNOWN,
 ): CatalogueFile {
   if (text.length > MAX_FILE_CHARACTERS) {
-    throw new CatalogueFileError([`${fileName}:1:1: the file is longer than ${MAX_FILE_CHARACTERS} characters`]);
+    throw new CatalogueFileError([
+      `${fileName}:1:1: the file is longer than ${MAX_FILE_CHARACTERS} characters`,
+    ]);
   }
   const { value, problems } = readYaml(text, fileName);
   if (!fits(FileSchema, value, [], problems)) throw problems.toError();
@@ -114,7 +117,7 @@ class Reader {
     const { providers = [], models = [], voices = [] } = sections;
     // names first, of faulty entries too: a reference to one of those is no second mistake
     const providerNames = new Set([...this.#known.providers, ...wordsOf(providers, 'name')]);
-    const types = new Map(models.map((model) => [wordOf(model, 'id'), wordOf(model, 'type')]));
+    const types = new Map(models.map((model) => [wordOf(model, 'id'), typeOf(model)]));
     for (const [index, entry] of providers.entries()) this.#readProvider(entry, ['providers', index]);
     for (const [index, entry] of models.entries()) this.#readModel(entry, ['models', index], providerNames);
     for (const [index, entry] of voices.entries()) {
@@ -130,48 +133,59 @@ class Reader {
   }
 
   #readProvider(entry: unknown, path: Path): void {
+    this.#refuseSecond('provider', wordOf(entry, 'name'), [...path, 'name']);
     if (!fits(ProviderSchema, entry, path, this.#problems)) return;
-    this.#refuseSecond('provider', entry.name, [...path, 'name']);
     if (entry.base_url === undefined && entry.kind !== 'sandbox') {
-      const { description } = ProviderSchema.properties.base_url;
-      this.#problems.add(path, `base_url is missing: a provider of kind ${entry.kind} needs ${description}`);
+      this.#problems.add(
+        path,
+        `base_url is missing: a provider of kind ${entry.kind} needs an http:// or https:// address`,
+      );
     }
     this.#providers.push(entry);
   }
 
   #readModel(entry: unknown, path: Path, providerNames: ReadonlySet<string>): void {
-    const type = MODEL_TYPES.find((known) => known === wordOf(entry, 'type'));
+    const id = wordOf(entry, 'id');
+    const type = typeOf(entry);
+    this.#refuseSecond('model', id, [...path, 'id']);
+    this.#refuseNewType(id, type, [...path, 'type']);
+    this.#checkRoutes(entry, [...path, 'routes'], providerNames);
+    if (type !== undefined) this.#readPrices(entry, [...path, 'pricing'], id ?? '', type);
+
     const schema =
       type === undefined ? UntypedModelSchema : type === 'chat' ? ChatModelSchema : OtherModelSchema;
-    const id = wordOf(entry, 'id') ?? '';
-    if (type !== undefined) this.#readPrices(entry, [...path, 'pricing'], id, type);
-    if (!fits<typeof UntypedModelSchema>(schema as typeof UntypedModelSchema, entry, path, this.#problems)) return;
-
-    this.#refuseSecond('model', id, [...path, 'id']);
-    const typeBefore = this.#known.types.get(id);
-    if (typeBefore !== undefined && typeBefore !== type) {
-      this.#problems.add(
-        [...path, 'type'],
-        `the type of model ${show(id)} is ${typeBefore} and never changes; give the other model another id`,
-      );
-    }
-    if (
-      entry.max_tokens !== undefined &&
-      entry.context_tokens !== undefined &&
-      entry.max_tokens > entry.context_tokens
-    ) {
+    if (!fits<typeof UntypedModelSchema>(schema as typeof UntypedModelSchema, entry, path, this.#problems))
+      return;
+    const { max_tokens, context_tokens } = entry;
+    if (max_tokens !== undefined && context_tokens !== undefined && max_tokens > context_tokens) {
       this.#problems.add(
         [...path, 'max_tokens'],
-        `max_tokens must not be above context_tokens (${entry.context_tokens})`,
+        `max_tokens must not be above context_tokens (${context_tokens}), not ${max_tokens}`,
       );
     }
-    for (const [index, route] of entry.routes.entries()) {
-      const at = [...path, 'routes', index];
-      this.#refuseUnknown('provider', route.provider, providerNames, [...at, 'provider']);
-      const name = `${route.provider} ${route.upstream_model}`;
-      this.#refuseSecond(`route of model ${show(id)} to`, name, at, `${path.join()} ${name}`);
-    }
     this.#models.push(entry);
+  }
+
+  #refuseNewType(id: string | undefined, type: FileModelType | undefined, path: Path): void {
+    const before = id === undefined ? undefined : this.#known.types.get(id);
+    if (type === undefined || before === undefined || before === type) return;
+    this.#problems.add(
+      path,
+      `the type of model ${show(id)} is ${before} and never changes; give the other model another id`,
+    );
+  }
+
+  #checkRoutes(entry: unknown, path: Path, providerNames: ReadonlySet<string>): void {
+    const routes = (entry as { routes?: unknown } | null)?.routes;
+    if (!Array.isArray(routes)) return; // told with the model's other keys
+    for (const [index, route] of routes.entries()) {
+      const provider = wordOf(route, 'provider');
+      const upstreamModel = wordOf(route, 'upstream_model');
+      this.#refuseUnknown('provider', provider, providerNames, [...path, index, 'provider']);
+      if (provider === undefined || upstreamModel === undefined) continue;
+      const name = `${provider} ${upstreamModel}`;
+      this.#refuseSecond('route', name, [...path, index], `${path.join()} ${name}`);
+    }
   }
 
   #readPrices(entry: unknown, path: Path, modelId: string, type: FileModelType): void {
@@ -203,20 +217,22 @@ class Reader {
     providerNames: ReadonlySet<string>,
     types: ReadonlyMap<string | undefined, string | undefined>,
   ): void {
-    if (!fits(VoiceSchema, entry, path, this.#problems)) return;
-    this.#refuseSecond('voice', entry.slug, [...path, 'slug']);
-    this.#refuseUnknown('provider', entry.provider, providerNames, [...path, 'provider']);
+    const model = wordOf(entry, 'model');
     const at = [...path, 'model'];
     const { types: knownTypes, offered } = this.#known;
-    this.#refuseUnknown('model', entry.model, new Set([...types.keys(), ...offered]), at);
-    const type = types.get(entry.model) ?? knownTypes.get(entry.model) ?? 'speech';
+    this.#refuseSecond('voice', wordOf(entry, 'slug'), [...path, 'slug']);
+    this.#refuseUnknown('provider', wordOf(entry, 'provider'), providerNames, [...path, 'provider']);
+    this.#refuseUnknown('model', model, new Set([...types.keys(), ...offered]), at);
+    const type = types.get(model) ?? knownTypes.get(model ?? '') ?? 'speech';
     if (type !== 'speech') {
-      this.#problems.add(at, `model ${show(entry.model)} is of type ${type}; a voice needs a speech model`);
+      this.#problems.add(at, `model ${show(model)} is of type ${type}; a voice needs a speech model`);
     }
-    this.#voices.push(entry);
+    if (fits(VoiceSchema, entry, path, this.#problems)) this.#voices.push(entry);
   }
 
-  #refuseSecond(kind: string, name: string, path: Path, identity = name): void {
+  /** A name that is missing or no text is told elsewhere. */
+  #refuseSecond(kind: string, name: string | undefined, path: Path, identity = name): void {
+    if (name === undefined) return;
     const key = `${kind}\n${identity}`;
     const first = this.#seen.get(key);
     if (first === undefined) this.#seen.set(key, path);
@@ -228,11 +244,11 @@ class Reader {
 
   #refuseUnknown(
     kind: 'provider' | 'model',
-    name: string,
+    name: string | undefined,
     names: ReadonlySet<string | undefined>,
     path: Path,
   ): void {
-    if (names.has(name)) return;
+    if (name === undefined || names.has(name)) return;
     const all = [...names].filter((word) => word !== undefined).sort();
     const some = all.length > 20 ? [...all.slice(0, 20), '…'] : all;
     this.#problems.add(
@@ -246,6 +262,11 @@ function wordOf(entry: unknown, key: string): string | undefined {
   const value: unknown =
     typeof entry === 'object' && entry !== null ? (entry as Record<string, unknown>)[key] : undefined;
   return typeof value === 'string' ? value : undefined;
+}
+
+function typeOf(model: unknown): FileModelType | undefined {
+  const word = wordOf(model, 'type');
+  return MODEL_TYPES.find((type) => type === word);
 }
 
 function wordsOf(entries: readonly unknown[], key: string): string[] {

@@ -1,24 +1,8 @@
 /** Where in a YAML file something stands, and what is wrong there: `file:line:column: what is wrong and what is allowed`. */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node } from 'yaml';
+import { CatalogueFileError } from './error.ts';
 
 export type Path = readonly (string | number)[];
-
-/** More than a person reads at once. */
-const MAX_PROBLEMS = 100;
-
-export class CatalogueFileError extends Error {
-  /** One line each, in the order of the file. */
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[], options?: ErrorOptions) {
-    const left = problems.length - MAX_PROBLEMS;
-    const shown =
-      left > 0 ? [...problems.slice(0, MAX_PROBLEMS), `and ${left} more problems`] : [...problems];
-    super(shown.join('\n'), options);
-    this.name = 'CatalogueFileError';
-    this.problems = shown;
-  }
-}
 
 export class Problems {
   readonly #found: { readonly offset: number; readonly message: string }[] = [];

@@ -86,7 +86,10 @@ const modelFields = {
 const tokens = wholeNumber(1, MAX_TOKENS);
 const model = { ...closed, description: 'a map that describes a model' };
 
-export const ChatModelSchema = Type.Object({ ...modelFields, max_tokens: tokens, context_tokens: tokens }, model);
+export const ChatModelSchema = Type.Object(
+  { ...modelFields, max_tokens: tokens, context_tokens: tokens },
+  model,
+);
 export const OtherModelSchema = Type.Object(modelFields, model);
 /** For an entry whose type is wrong: the rest of it is looked at all the same. */
 export const UntypedModelSchema = Type.Object(

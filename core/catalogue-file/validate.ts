@@ -39,7 +39,8 @@ export function fits<Schema extends TSchema>(
 }
 
 function describeKey(error: ErrorObject, at: Path, problems: Problems): void {
-  const properties = (error.parentSchema as { properties: Record<string, { description?: string }> }).properties;
+  const properties = (error.parentSchema as { properties: Record<string, { description?: string }> })
+    .properties;
   if (error.keyword === 'required') {
     const { missingProperty } = error.params as { missingProperty: string };
     problems.add(at, `${missingProperty} is missing: ${properties[missingProperty]?.description ?? ''}`);

@@ -11,23 +11,28 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_before app.prices;
+  v_wanted app.prices;
   v_after app.prices;
   v_effective_at timestamptz := p_effective_at;
   v_amounts_en text;
 begin
   perform pg_advisory_xact_lock(hashtext('app.publish_price'), hashtext(p_model));
+  v_wanted.unit := p_unit;
+  v_wanted.ap_in_per_1k := p_ap_in_per_1k;
+  v_wanted.ap_out_per_1k := p_ap_out_per_1k;
+  v_wanted.ap := p_ap;
   v_before := app.price_in_force(p_model, coalesce(p_size, ''), coalesce(p_quality, ''), coalesce(p_effective_at, now()));
+  if v_effective_at is null then
+    v_effective_at := now();
+    if app.is_increase(v_before, v_wanted) then
+      v_effective_at := now() + interval '7 days';
+      v_before := app.price_in_force(p_model, coalesce(p_size, ''), coalesce(p_quality, ''), v_effective_at);
+    end if;
+  end if;
   if v_before.id is not null and v_before.unit = p_unit and v_before.ap is not distinct from p_ap
      and v_before.ap_in_per_1k is not distinct from p_ap_in_per_1k
      and v_before.ap_out_per_1k is not distinct from p_ap_out_per_1k then
     return v_before;
-  end if;
-  if v_effective_at is null then
-    v_effective_at := now();
-    if v_before.id is not null and (p_unit <> v_before.unit or p_ap > v_before.ap or p_ap_in_per_1k > v_before.ap_in_per_1k
-                                    or p_ap_out_per_1k > v_before.ap_out_per_1k) then
-      v_effective_at := now() + interval '7 days';
-    end if;
   end if;
 
   insert into app.prices (model_id, unit, ap_in_per_1k, ap_out_per_1k, ap, size, quality, effective_at)

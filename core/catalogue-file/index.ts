@@ -1,6 +1,10 @@
-/** Imports a catalogue file: checks it here, and lets one SQL function write all of it or nothing (sql/functions/catalogue). */
+/**
+ * The catalogue as a YAML file (docs/catalogue.md). Importing checks it here and lets one SQL function write all of it or
+ * nothing; exporting writes the file that imports again to the same.
+ */
+import { CatalogueFileError } from './error.ts';
+import { type Amounts, amountsOf, type CatalogueDocument, formatCatalogue } from './format.ts';
 import { type CatalogueFile, type KnownNames, parseCatalogueFile } from './parse.ts';
-import { CatalogueFileError } from './problems.ts';
 import { PRICE_UNITS } from './schema.ts';
 
 /** A pool, a client, or a client that is in a transaction already. */
@@ -39,6 +43,7 @@ const READ_KNOWN = `
   select (select coalesce(json_agg(name), '[]') from app.providers) as providers,
          (select coalesce(json_agg(json_build_object('id', id, 'type', type, 'isRetired', retired_at is not null)), '[]')
             from app.models) as models`;
+const READ_DOCUMENT = 'select app.catalogue_document() as document';
 const IMPORT = 'select app.import_catalogue($1, $2, $3) as report';
 
 interface KnownRow {
@@ -46,10 +51,7 @@ interface KnownRow {
   readonly models: readonly { readonly id: string; readonly type: string; readonly isRetired: boolean }[];
 }
 
-interface PriceRow {
-  readonly ap_in_per_1k: number | null;
-  readonly ap_out_per_1k: number | null;
-  readonly ap: number | null;
+interface PriceRow extends Amounts {
   readonly effective_at: string;
 }
 
@@ -92,6 +94,26 @@ export async function importCatalogue(
   };
 }
 
+export interface CatalogueExport {
+  readonly yaml: string;
+  readonly providers: number;
+  readonly models: number;
+  readonly voices: number;
+}
+
+/** Providers, the models on offer, their prices in force and announced, and voices. */
+export async function exportCatalogue(client: CatalogueClient): Promise<CatalogueExport> {
+  const { rows } = await client.query({ text: READ_DOCUMENT, values: [] });
+  const { document } = rows[0] as { document: CatalogueDocument };
+  const { providers, models, voices } = document;
+  return {
+    yaml: formatCatalogue(document),
+    providers: providers.length,
+    models: models.length,
+    voices: voices.length,
+  };
+}
+
 function knownNames({ providers, models }: KnownRow, prune: boolean): KnownNames {
   return {
     providers: new Set(providers),
@@ -107,7 +129,10 @@ async function write(
   actor: string,
 ): Promise<Report> {
   try {
-    const { rows } = await client.query({ text: IMPORT, values: [JSON.stringify(rowsOf(file)), prune, actor] });
+    const { rows } = await client.query({
+      text: IMPORT,
+      values: [JSON.stringify(rowsOf(file)), prune, actor],
+    });
     return (rows[0] as { report: Report }).report;
   } catch (error) {
     const { constraint, detail } = error as { constraint?: unknown; detail?: unknown };
@@ -146,10 +171,4 @@ function rowsOf({ providers, models, voices, prices }: CatalogueFile): Record<st
 /** PostgreSQL would read a date alone in the session's zone. */
 function inUtc(time: string): string {
   return time.length === 10 ? `${time}T00:00:00Z` : time;
-}
-
-export function amountsOf(price: Omit<PriceRow, 'effective_at'>): Record<string, number> {
-  const { ap_in_per_1k, ap_out_per_1k, ap } = price;
-  if (ap !== null) return { ap };
-  return { ap_in_per_1k: ap_in_per_1k ?? 0, ap_out_per_1k: ap_out_per_1k ?? 0 };
 }

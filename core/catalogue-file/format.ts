@@ -1,11 +1,9 @@
 /** Writes the catalogue of the database as the YAML file that imports again to the same, announced price changes included. */
-import { Document, isMap, isSeq, visit } from 'yaml';
-import { amountsOf, type CatalogueClient } from './import.ts';
+import { Document, isMap, visit } from 'yaml';
 import type { FileProvider, FileVoice } from './schema.ts';
 
-const READ_DOCUMENT = 'select app.catalogue_document() as document';
-
-interface CatalogueDocument {
+/** app.catalogue_document() */
+export interface CatalogueDocument {
   readonly providers: readonly Nullable<FileProvider>[];
   readonly models: readonly {
     readonly id: string;
@@ -32,17 +30,8 @@ interface CatalogueDocument {
 }
 type Nullable<T> = { readonly [Key in keyof T]: T[Key] | null };
 
-export interface CatalogueExport {
-  readonly yaml: string;
-  readonly providers: number;
-  readonly models: number;
-  readonly voices: number;
-}
-
-export async function exportCatalogue(client: CatalogueClient): Promise<CatalogueExport> {
-  const { rows } = await client.query({ text: READ_DOCUMENT, values: [] });
-  const { providers, models, voices } = (rows[0] as { document: CatalogueDocument }).document;
-  const yaml = format({
+export function formatCatalogue({ providers, models, voices }: CatalogueDocument): string {
+  return toYaml({
     providers: providers.map(({ name, kind, base_url, credential_env }) =>
       present({ name, kind, base_url, credential_env }),
     ),
@@ -75,7 +64,19 @@ export async function exportCatalogue(client: CatalogueClient): Promise<Catalogu
       present({ slug, name, tagline: tagline || null, provider, upstream_voice, model }),
     ),
   });
-  return { yaml, providers: providers.length, models: models.length, voices: voices.length };
+}
+
+export interface Amounts {
+  readonly ap_in_per_1k: number | null;
+  readonly ap_out_per_1k: number | null;
+  readonly ap: number | null;
+}
+
+/** The amounts of a price, by their names in the file. */
+export function amountsOf(price: Amounts): Record<string, number> {
+  const { ap_in_per_1k, ap_out_per_1k, ap } = price;
+  if (ap !== null) return { ap };
+  return { ap_in_per_1k: ap_in_per_1k ?? 0, ap_out_per_1k: ap_out_per_1k ?? 0 };
 }
 
 /** A map without the keys that say nothing. */
@@ -84,14 +85,11 @@ function present(fields: Readonly<Record<string, unknown>>): Record<string, unkn
 }
 
 /** Entries in block style, their routes and prices one a line. */
-function format(content: Readonly<Record<string, unknown>>): string {
+function toYaml(content: Readonly<Record<string, unknown>>): string {
   const document = new Document(content, { aliasDuplicateObjects: false });
-  document.commentBefore = ' The catalogue: providers, models and voices; prices in AP. See docs/catalogue.md';
+  document.commentBefore =
+    ' The catalogue: providers, models and voices; prices in AP. See docs/catalogue.md';
   visit(document, {
-    Pair(_key, { value }) {
-      const isRows = (isSeq(value) && value.items.length === 0) || undefined;
-      if (isSeq(value) && isRows) value.flow = true;
-    },
     Map(_key, map, ancestors) {
       // document › sections › section › entries › entry › rows › row
       if (ancestors.filter((owner) => isMap(owner)).length === 2) map.flow = true;
