@@ -37,8 +37,16 @@ export async function openBook(
   db: Queryable,
   options: TestAccountOptions & { readonly initialGrantAp?: number } = {},
 ): Promise<Book> {
-  const accountId = await makeAccount(db, options);
-  return { db, accountId, initialGrantAp: options.initialGrantAp ?? 0, requests: new Map() };
+  return { ...bookOf(db, await makeAccount(db, options)), initialGrantAp: options.initialGrantAp ?? 0 };
+}
+
+/** A book of an account that is there, with the requests it is to know. */
+export function bookOf(
+  db: Queryable,
+  accountId: string,
+  requests: Readonly<Record<string, Submission>> = {},
+): Book {
+  return { db, accountId, initialGrantAp: 0, requests: new Map(Object.entries(requests)) };
 }
 
 /** `accepted HOLD`, with ` for UNITS` when fewer than asked for; else the refusal with what it says. */

@@ -53,3 +53,6 @@ end
 $$;
 create or replace trigger _200_increase_needs_seven_days_notice before insert on app.prices
   for each row execute function app.guard_price();
+-- beside migration 0005's guard of each row
+create or replace trigger _110_prices_never_truncated before truncate on app.prices
+  for each statement execute function app.refuse_change();

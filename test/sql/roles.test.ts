@@ -1,0 +1,168 @@
+/**
+ * What the roles of the processes may do: read what they need, and move money through the ledger's functions alone.
+ */
+import { expect } from 'chai';
+import { describe, it } from 'mocha';
+import { makePool, withTransaction } from '../../core/database.ts';
+import {
+  makeAccount,
+  makeSubmission,
+  selectOne,
+  selectRows,
+  settle,
+  submit,
+  withDatabase,
+  withRollback,
+} from '../helpers/database.ts';
+
+const ROLES = ['app_ingress', 'app_worker'] as const;
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** What would be theft, forgery or repudiation if a process could do it. */
+const FORBIDDEN = [
+  'update app.balances set balance_ap = 1000000',
+  'update app.balances set held_ap = 0',
+  'insert into app.balances (account_id, balance_ap) values (gen_random_uuid(), 1)',
+  'delete from app.balances',
+  'truncate app.balances',
+  'update app.holds set amount_ap = 0',
+  'insert into app.holds values (gen_random_uuid(), gen_random_uuid(), 1, now())',
+  'delete from app.holds',
+  'update app.ledger_entries set amount_ap = 1',
+  `insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap) values (gen_random_uuid(), 'grant', 1, 1)`,
+  'delete from app.ledger_entries',
+  'truncate app.ledger_entries',
+  `update app.requests set cost_ap = 0`,
+  'delete from app.requests',
+  'delete from app.idempotency_keys',
+  'update app.cap_usage set used_ap = 0',
+  `update app.keys set cap_daily_ap = null`,
+  `update app.accounts set approved_at = now()`,
+  `update app.prices set ap = 0`,
+  `insert into app.prices (model_id, unit, ap) values ('m', 'per_call', 0)`,
+  'delete from app.audit_log',
+  'select * from app.audit_log',
+  'select * from app.operator_tokens',
+  `select app.credit_account(gen_random_uuid(), 1, 'grant', 'x', 'x')`,
+  `select app.refund_request(gen_random_uuid(), 1, 'x', 'x')`,
+  `select app.publish_price('m', 'per_call', null, null, 1, null, null, null, 'x')`,
+  `select app.issue_key(gen_random_uuid(), ''::bytea, '', '', '', null, null, null, null, null, null, null, 'x')`,
+  `select app.create_account('x', null, null, null, null, 'x')`,
+  `select app.revoke_key(gen_random_uuid(), 'x')`,
+  `select app.audit('x', 'x', 'x', 'x', null, null)`,
+  `select app.store_balance_after_submit(gen_random_uuid(), 1, 0, true, false, true)`,
+  `select app.give_back_caps('{}')`,
+  `create table app.mine ()`,
+  `alter table app.ledger_entries disable trigger all`,
+  'set session_replication_role = replica',
+];
+
+describe('the roles of the processes', () => {
+  const database = withDatabase();
+
+  for (const role of ROLES) {
+    it(`${role} may not write to any table of ours`, async () => {
+      const rows = await selectRows(
+        database.pool,
+        `select c.relname, p.privilege from pg_class c, unnest(array['insert', 'update', 'delete', 'truncate']) p(privilege)
+           where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p')
+             and has_table_privilege($1, c.oid, p.privilege)`,
+        [role],
+      );
+      expect(rows).to.deep.equal([]);
+    });
+
+    for (const statement of FORBIDDEN) {
+      it(`${role} may not: ${statement}`, async () => {
+        const code = await withRollback(database.pool, async (client) => {
+          await client.query(`set local role ${role}`);
+          return await client.query(statement).then(
+            () => 'done',
+            (error: { code?: string }) => error.code,
+          );
+        });
+        expect(code).to.equal(INSUFFICIENT_PRIVILEGE);
+      });
+    }
+  }
+
+  it('app_ingress may submit and cancel, and not settle', async () => {
+    await withRollback(database.pool, async (client) => {
+      const accountId = await makeAccount(client, { grantedAp: 1000 });
+      const submission = makeSubmission(accountId, { idempotency_key: 'k', body_sha256: '11'.repeat(32) });
+      await client.query('set local role app_ingress');
+      expect((await submit(client, [submission]))[0]?.outcome).to.equal('accepted');
+      const { state } = await selectOne(client, 'select state from app.cancel_request($1, $2)', [
+        submission.id,
+        accountId,
+      ]);
+      expect(state).to.equal('cancelled');
+      const code = await settle(client, []).then(
+        () => 'done',
+        (error: { code?: string }) => error.code,
+      );
+      expect(code).to.equal(INSUFFICIENT_PRIVILEGE);
+    });
+  });
+
+  it('app_worker may run, settle and expire, and not submit', async () => {
+    await withRollback(database.pool, async (client) => {
+      const accountId = await makeAccount(client, { grantedAp: 1000 });
+      const submission = makeSubmission(accountId, { cap_daily_ap: 1000 });
+      await submit(client, [submission]);
+      await client.query('set local role app_worker');
+      await client.query('select app.mark_running($1)', [[submission.id]]);
+      const rows = await settle(client, [
+        { request_id: submission.id, state: 'succeeded', cost_ap: 1, result: '{}', result_kind: 'json' },
+      ]);
+      expect(rows[0]?.is_settled).to.equal(true);
+      await client.query('select * from app.expire_holds()');
+      await client.query('select app.maintain_partitions()');
+      await client.query('select app.purge_expired()');
+      const code = await submit(client, []).then(
+        () => 'done',
+        (error: { code?: string }) => error.code,
+      );
+      expect(code).to.equal(INSUFFICIENT_PRIVILEGE);
+    });
+  });
+
+  it('nobody else may call a function of ours', async () => {
+    const rows = await selectRows(
+      database.pool,
+      `select p.oid::regprocedure from pg_proc p cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+         where p.pronamespace = 'app'::regnamespace and a.grantee = 0 and p.prorettype <> 'trigger'::regtype`,
+    );
+    expect(rows).to.deep.equal([]);
+  });
+
+  it('every function that runs with its owner’s rights looks names up in no schema others can write to', async () => {
+    const rows = await selectRows(
+      database.pool,
+      `select p.oid::regprocedure from pg_proc p
+         where p.pronamespace in ('app'::regnamespace, 'admin'::regnamespace) and p.prosecdef
+           and not exists (
+             select from unnest(p.proconfig) c where c like 'search\\_path=pg\\_catalog%, pg\\_temp' and c not like '%public%'
+           )`,
+    );
+    expect(rows).to.deep.equal([]);
+  });
+
+  it('a pool with a role carries it on every connection', async () => {
+    const pool = await makePool({
+      databaseUrl: database.url,
+      role: 'app_worker',
+      applicationName: 'svc-test',
+      maxConnections: 1,
+      onError: () => {},
+    });
+    try {
+      const user = await withTransaction(pool, async (client) =>
+        selectOne<{ current_user: string }>(client, 'select current_user::text'),
+      );
+      expect(user.current_user).to.equal('app_worker');
+    } finally {
+      await pool.end();
+    }
+  });
+});
