@@ -9,6 +9,7 @@ returns table (request_id uuid, is_settled boolean, state text, cost_ap bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
