@@ -1,9 +1,12 @@
 -- Makes the partitions of the coming time (requests by month, results by day) and drops results past their retention.
 -- Retention of results is 24 hours: a day's partition goes when its last row is that old. Safe to run at any time, by anyone.
+-- Making and dropping a partition waits for every reader of the table, and everybody else waits behind: so it waits a second at
+-- most and fails then, to be run again. Partitions are made days ahead, so that is soon enough.
 create or replace function app.maintain_partitions(p_now timestamptz default now()) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
 declare
   v_month timestamptz;
@@ -19,7 +22,7 @@ begin
   for i in 0..3 loop
     v_day := (date_trunc('day', p_now at time zone 'utc') + make_interval(days => i)) at time zone 'utc';
     perform app.ensure_partition('request_results', 'request_results_' || to_char(v_day at time zone 'utc', 'YYYY_MM_DD'),
-      v_day, v_day + interval '1 day');
+      v_day, (v_day at time zone 'utc' + interval '1 day') at time zone 'utc');
   end loop;
   for v_old in
     select c.relname
