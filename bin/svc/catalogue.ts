@@ -9,12 +9,13 @@ export async function importFile(
   config: Config,
   file: string,
   options: { readonly prune: boolean },
+  actor = 'cli',
 ): Promise<Outcome> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new Failure(`${file} cannot be read: ${error.code ?? error.message}`, { cause: error });
   });
   return withDatabase(config, async (pool) => {
-    const done = await importCatalogue(pool, text, file, 'cli', options);
+    const done = await importCatalogue(pool, text, file, actor, options);
     const { providers, models, voices } = done;
     return {
       json: { providers, models, voices },
