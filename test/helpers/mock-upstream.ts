@@ -1,0 +1,291 @@
+/**
+ * An upstream of the OpenAI convention for tests: `/v1/chat/completions` (streamed or not) and `/v1/models`, in the
+ * real wire format, on an ephemeral port of 127.0.0.1. One instance per test file; instances do not know each other.
+ *
+ *   const upstream = await startMockUpstream();           // upstream.baseUrl = http://127.0.0.1:PORT/v1
+ *   upstream.program('slow', { latencyMs: 50 });          // every call whose `model` is "slow"
+ *   upstream.programNext({ status: 429, retryAfter: '7' });   // the next call, whatever its model; queues up
+ *   const call = await upstream.waitForCall();            // the next call not yet waited for (resolves once its body is in)
+ *   call.body; call.headers; call.model; await call.aborted; await call.finished; call.bytesWritten;
+ *   await upstream.waitForAbort();                        // the next aborted call not yet waited for
+ *   upstream.calls; upstream.count('slow'); upstream.reset(); await upstream.close();
+ *
+ * Behaviours combine; the default answers "Hello from the mock." at once, with true-looking usage. See `MockBehaviour`.
+ * To hold an answer until the test says so, pass `gate: somePromise` rather than guessing a latency.
+ */
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { answerChat } from './mock-upstream-answers.ts';
+
+export interface MockBehaviour {
+  /** Wait this long before the response headers. */
+  readonly latencyMs?: number;
+  /** Wait for this before the response headers. */
+  readonly gate?: Promise<unknown>;
+  /** The answer's text; for a stream it is split into `chunks` of a word each unless those are given. */
+  readonly content?: string;
+  readonly chunks?: readonly string[];
+  readonly chunkSpacingMs?: number;
+  /** Awaited before each content chunk after the first; `index` counts from 1. */
+  readonly chunkGate?: (index: number) => Promise<unknown>;
+  readonly finishReason?: string;
+  /** `'missing'`, or any value put where `usage` stands (lies included). Default: plausible counts. */
+  readonly usage?: unknown;
+  /** Merged over the completion, or over every chunk. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+  /** Never answer: before the headers, or (streams) after this many content chunks. The socket stays open. */
+  readonly hang?: 'before-headers' | number;
+  /** Answer with this status and an error body. */
+  readonly status?: number;
+  /** The `error` object of an error status; `message`, `type`, `code`, `param`. */
+  readonly error?: Readonly<Record<string, unknown>>;
+  readonly retryAfter?: string;
+  /** Apply `status` only to the first N calls of this behaviour, then answer well. */
+  readonly failTimes?: number;
+  /** Close the TCP connection: before the headers, or (streams) after this many content chunks. */
+  readonly reset?: 'before-headers' | number;
+  /** End a stream properly on the HTTP level after this many content chunks: no finish_reason, no [DONE]. */
+  readonly cutAfterChunks?: number;
+  /** Leave out the `[DONE]` line although every choice finished. */
+  readonly omitDone?: boolean;
+  /** Leave out the finishing chunk although `[DONE]` is sent. */
+  readonly omitFinish?: boolean;
+  /** Send this `error` object after this many content chunks (as `event: error` when `named`) and end. */
+  readonly errorEvent?: {
+    readonly afterChunks: number;
+    readonly error: Readonly<Record<string, unknown>>;
+    readonly named?: boolean;
+  };
+  /** Send exactly this body (a string array is written piece by piece, one write each) with status 200 or `status`. */
+  readonly rawBody?: string | Buffer | readonly (string | Buffer)[];
+  readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Streams: write this many bytes of content chunks as fast as the reader takes them. */
+  readonly firehoseBytes?: number;
+  /** Replaces the answer's `choices` (and is not streamed piecewise: one delta per choice). */
+  readonly choices?: readonly Readonly<Record<string, unknown>>[];
+}
+
+export interface MockCall {
+  readonly index: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly model: string | undefined;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly receivedAt: number;
+  /** `performance.now()` when the client closed the connection before the answer was complete. */
+  abortedAt: number | undefined;
+  /** Bytes handed to the socket so far (its own buffering included). */
+  bytesWritten: number;
+  /** Resolves when the client goes away before the end; never otherwise. */
+  readonly aborted: Promise<void>;
+  /** Resolves when the whole answer was handed over. */
+  readonly finished: Promise<void>;
+}
+
+export interface MockUpstream {
+  readonly origin: string;
+  readonly baseUrl: string;
+  readonly calls: readonly MockCall[];
+  /** Model ids answered by `/v1/models`. */
+  models: string[];
+  /** The bearer credential asked for; `undefined` accepts any. A wrong one answers 401. */
+  credential: string | undefined;
+  program(model: string, behaviour: MockBehaviour): void;
+  programNext(...behaviours: readonly MockBehaviour[]): void;
+  count(model?: string): number;
+  waitForCall(): Promise<MockCall>;
+  waitForAbort(): Promise<MockCall>;
+  /** TCP connections accepted so far: a reused connection is not counted again. */
+  connectionCount(): number;
+  reset(): void;
+  close(): Promise<void>;
+}
+
+/** A queue whose items can be awaited before they exist. */
+class Arrivals<Item> {
+  #items: Item[] = [];
+  #waiters: ((item: Item) => void)[] = [];
+
+  push(item: Item): void {
+    const waiter = this.#waiters.shift();
+    if (waiter) waiter(item);
+    else this.#items.push(item);
+  }
+
+  next(): Promise<Item> {
+    const item = this.#items.shift();
+    if (item !== undefined) return Promise.resolve(item);
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  clear(): void {
+    this.#items = [];
+  }
+}
+
+export async function startMockUpstream(options: { credential?: string } = {}): Promise<MockUpstream> {
+  const sockets = new Set<Socket>();
+  const programs = new Map<string, MockBehaviour>();
+  const failuresLeft = new Map<MockBehaviour, number>();
+  const arrivals = new Arrivals<MockCall>();
+  const aborts = new Arrivals<MockCall>();
+  let next: MockBehaviour[] = [];
+  let calls: MockCall[] = [];
+  let connections = 0;
+
+  function behaviourOf(model: string | undefined): MockBehaviour {
+    const behaviour = next.shift() ?? programs.get(model ?? '') ?? {};
+    if (behaviour.failTimes === undefined) return behaviour;
+    const left = failuresLeft.get(behaviour) ?? behaviour.failTimes;
+    failuresLeft.set(behaviour, left - 1);
+    if (left > 0) return behaviour;
+    const { status: _status, reset: _reset, ...answersWell } = behaviour;
+    return answersWell;
+  }
+
+  function record(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Record<string, unknown>,
+  ): MockCall {
+    const aborted = Promise.withResolvers<void>();
+    const finished = Promise.withResolvers<void>();
+    const call: MockCall = {
+      index: calls.length,
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      model: typeof body['model'] === 'string' ? body['model'] : undefined,
+      body,
+      receivedAt: performance.now(),
+      abortedAt: undefined,
+      bytesWritten: 0,
+      aborted: aborted.promise,
+      finished: finished.promise,
+    };
+    response.on('close', () => {
+      if (response.writableFinished) return finished.resolve();
+      call.abortedAt = performance.now();
+      aborts.push(call);
+      aborted.resolve();
+    });
+    calls.push(call);
+    arrivals.push(call);
+    return call;
+  }
+
+  const server: Server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      if (
+        upstream.credential !== undefined &&
+        request.headers.authorization !== `Bearer ${upstream.credential}`
+      ) {
+        return sendJson(response, 401, {
+          error: {
+            message: 'Incorrect API key provided.',
+            type: 'invalid_request_error',
+            code: 'invalid_api_key',
+            param: null,
+          },
+        });
+      }
+      if (request.method === 'GET' && request.url?.startsWith('/v1/models')) {
+        const behaviour = next.shift() ?? {};
+        if (behaviour.hang === 'before-headers') return undefined;
+        if (behaviour.status !== undefined)
+          return sendJson(response, behaviour.status, { error: behaviour.error ?? {} }, behaviour);
+        if (typeof behaviour.rawBody === 'string')
+          return sendText(response, 200, behaviour.rawBody, behaviour.contentType);
+        const data = upstream.models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' }));
+        return sendJson(response, 200, { object: 'list', data }, behaviour);
+      }
+      if (request.method !== 'POST' || !request.url?.startsWith('/v1/chat/completions')) {
+        return sendJson(response, 404, {
+          error: { message: 'No such path.', type: 'invalid_request_error', code: null, param: null },
+        });
+      }
+      const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as Record<string, unknown>;
+      const call = record(request, response, body);
+      return void answerChat(call, response, behaviourOf(call.model)).catch((error: unknown) => {
+        // The client went away while an answer was being written: the call's `aborted` tells the test.
+        if (!response.destroyed) response.destroy(error as Error);
+      });
+    });
+  });
+  server.keepAliveTimeout = 60_000;
+  server.on('connection', (socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  const upstream: MockUpstream = {
+    origin,
+    baseUrl: `${origin}/v1`,
+    get calls() {
+      return calls;
+    },
+    models: ['gpt-large', 'gpt-small'],
+    credential: options.credential,
+    program: (model, behaviour) => void programs.set(model, behaviour),
+    programNext: (...behaviours) => void next.push(...behaviours),
+    count: (model) =>
+      model === undefined ? calls.length : calls.filter((call) => call.model === model).length,
+    waitForCall: () => arrivals.next(),
+    waitForAbort: () => aborts.next(),
+    connectionCount: () => connections,
+    reset() {
+      calls = [];
+      next = [];
+      programs.clear();
+      arrivals.clear();
+      aborts.clear();
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+  return upstream;
+}
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  behaviour: MockBehaviour = {},
+): void {
+  const headers: Record<string, string> = { ...behaviour.headers };
+  if (behaviour.retryAfter !== undefined) headers['retry-after'] = behaviour.retryAfter;
+  sendText(response, status, JSON.stringify(body), behaviour.contentType, headers);
+}
+
+function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  contentType = 'application/json',
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(text);
+}

@@ -1,0 +1,287 @@
+/**
+ * One HTTP exchange as undici's dispatcher drives it: taken whole, or read piece by piece with back-pressure. It ends
+ * exactly once: by the answer's end, a failure, a limit or an abort.
+ */
+import type { Dispatcher } from 'undici';
+import { ProviderError } from './provider.ts';
+import { TransportError } from './transport-error.ts';
+
+/** undici keeps the headers and idle timeouts by coarse timers: they end up to a second late. */
+export interface HttpLimits {
+  readonly connectTimeoutMs: number;
+  /** From the request being written to the last response header. A whole answer is often computed before its headers. */
+  readonly headersTimeoutMs: number;
+  /** Between two reads of a body; does not run while the reader itself holds the stream back. */
+  readonly idleTimeoutMs: number;
+  /** Of one response body, whole or streamed. */
+  readonly maxResponseBytes: number;
+  /** Of the body of an answer that is not 2xx; the rest is left unread and the connection closed. */
+  readonly maxErrorBytes: number;
+  /** Connections to one provider; above what a worker runs at once, so that a bug and not load meets it. */
+  readonly maxConnections: number;
+  readonly keepAliveMs: number;
+  /** What calls under way may still take once the client is closed. */
+  readonly closeGraceMs: number;
+}
+
+export const HTTP_LIMITS: HttpLimits = {
+  connectTimeoutMs: 5_000,
+  headersTimeoutMs: 300_000,
+  idleTimeoutMs: 120_000,
+  maxResponseBytes: 32 * 1024 * 1024,
+  maxErrorBytes: 64 * 1024,
+  maxConnections: 4_096,
+  keepAliveMs: 30_000,
+  closeGraceMs: 10_000,
+};
+
+/** Bytes of a stream held for the reader before the socket is paused. */
+const STREAM_BUFFER_BYTES = 64 * 1024;
+/** Bytes allowed after the reader has what it wanted, so that the connection can be used again. */
+const DRAIN_BYTES = 64 * 1024;
+
+type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  /** The body as UTF-8; of an error status, at most `maxErrorBytes` of it. */
+  readonly text: string;
+}
+
+/** What both kinds of exchange share: abort, the size limit, and ending exactly once. */
+export abstract class Exchange implements Dispatcher.DispatchHandler {
+  status = 0;
+  headers: ResponseHeaders = {};
+  isOver = false;
+  protected readonly limits: HttpLimits;
+  protected bytesReceived = 0;
+  #controller: Dispatcher.DispatchController | undefined;
+  readonly #signal: AbortSignal;
+  readonly #onAbort: () => void;
+
+  constructor(signal: AbortSignal, limits: HttpLimits) {
+    this.limits = limits;
+    this.#signal = signal;
+    this.#onAbort = () => this.abort(signal.reason);
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  protected abstract fail(error: unknown, isLocal: boolean): void;
+
+  /** Ends the exchange with `reason` and closes the connection, also while it is still being made. */
+  abort(reason: unknown): void {
+    if (this.isOver) return;
+    this.over();
+    this.fail(reason, true);
+    this.#controller?.abort(new Error('The call was ended on this side.'));
+  }
+
+  protected over(): void {
+    this.isOver = true;
+    this.#signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.isOver) controller.abort(new Error('The call ended before it was sent.'));
+    else this.#controller = controller;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+  ): void {
+    this.status = status;
+    this.headers = headers;
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.isOver) return;
+    this.over();
+    this.fail(new TransportError(error), false);
+  }
+
+  protected get isSuccess(): boolean {
+    return this.status >= 200 && this.status < 300;
+  }
+
+  protected pause(): void {
+    this.#controller?.pause();
+  }
+
+  protected resume(): void {
+    this.#controller?.resume();
+  }
+
+  protected tooLarge(): ProviderError {
+    return new ProviderError(
+      'invalid_response',
+      `The answer is over ${this.limits.maxResponseBytes} bytes.`,
+      { status: this.status },
+    );
+  }
+}
+
+export class WholeExchange extends Exchange {
+  readonly answer: Promise<HttpAnswer>;
+  readonly #resolve: (answer: HttpAnswer) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #parts: Buffer[] = [];
+
+  constructor(signal: AbortSignal, limits: HttpLimits) {
+    super(signal, limits);
+    const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
+    this.answer = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    if (signal.aborted) this.abort(signal.reason);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+    if (this.isOver) return;
+    this.bytesReceived += part.length;
+    this.#parts.push(part);
+    if (this.isSuccess) {
+      if (this.bytesReceived > this.limits.maxResponseBytes) this.abort(this.tooLarge());
+    } else if (this.bytesReceived > this.limits.maxErrorBytes) {
+      this.onResponseEnd();
+      controller.abort(new Error('The rest of the error body is not wanted.'));
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.isOver) return;
+    this.over();
+    this.#resolve({
+      status: this.status,
+      headers: this.headers,
+      text: textOf(this.#parts, this.isSuccess ? undefined : this.limits.maxErrorBytes),
+    });
+  }
+
+  protected override fail(error: unknown): void {
+    this.#reject(error);
+  }
+}
+
+/** A response read piece by piece. One reader, one `read()` at a time. */
+export class StreamExchange extends Exchange {
+  /** Resolves when the headers are there, whatever the status. */
+  readonly started: Promise<void>;
+  readonly #resolveStarted: () => void;
+  readonly #rejectStarted: (error: unknown) => void;
+  readonly #pieces: Buffer[] = [];
+  #bufferedBytes = 0;
+  #isPaused = false;
+  #hasEnded = false;
+  #isDraining = false;
+  #failure: { readonly error: unknown } | undefined;
+  #reader: PromiseWithResolvers<Buffer | undefined> | undefined;
+
+  constructor(signal: AbortSignal, limits: HttpLimits) {
+    super(signal, limits);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.started = promise;
+    this.#resolveStarted = resolve;
+    this.#rejectStarted = reject;
+    // The failure also reaches whoever reads; a rejection nobody awaits must not end the process.
+    promise.catch(() => undefined);
+    if (signal.aborted) this.abort(signal.reason);
+  }
+
+  /** The next bytes; `undefined` at the proper end of the body. What came before a failure is given first, unless we aborted. */
+  read(): Promise<Buffer | undefined> {
+    const piece = this.#pieces.shift();
+    if (piece !== undefined) {
+      this.#bufferedBytes -= piece.length;
+      if (this.#isPaused && this.#bufferedBytes === 0) {
+        this.#isPaused = false;
+        this.resume();
+      }
+      return Promise.resolve(piece);
+    }
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
+    if (this.#hasEnded) return Promise.resolve(undefined);
+    this.#reader = Promise.withResolvers();
+    return this.#reader.promise;
+  }
+
+  /** Reads the rest as text, up to the error limit; for an answer that is not the stream asked for. */
+  async readErrorText(): Promise<string> {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for (let part = await this.read(); part !== undefined; part = await this.read()) {
+      parts.push(part);
+      bytes += part.length;
+      if (bytes > this.limits.maxErrorBytes) break;
+    }
+    this.abort(undefined);
+    return textOf(parts, this.limits.maxErrorBytes);
+  }
+
+  /** The reader has all it wants: lets a short rest of the body pass, so that the connection is kept. */
+  release(): void {
+    if (this.isOver) return;
+    this.over();
+    this.#isDraining = true;
+    this.#pieces.length = 0;
+    this.bytesReceived = 0;
+    if (this.#isPaused) this.resume();
+  }
+
+  override onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+  ): void {
+    if (status < 200) return;
+    super.onResponseStart(controller, status, headers);
+    this.#resolveStarted();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.bytesReceived += piece.length;
+    if (this.#isDraining) {
+      if (this.bytesReceived > DRAIN_BYTES)
+        controller.abort(new Error('The rest of the stream is not wanted.'));
+      return;
+    }
+    if (this.isOver) return;
+    if (this.bytesReceived > this.limits.maxResponseBytes) {
+      this.abort(this.tooLarge());
+      return;
+    }
+    if (this.#reader !== undefined) {
+      const reader = this.#reader;
+      this.#reader = undefined;
+      reader.resolve(piece);
+      return;
+    }
+    this.#pieces.push(piece);
+    this.#bufferedBytes += piece.length;
+    if (this.#bufferedBytes > STREAM_BUFFER_BYTES) {
+      this.#isPaused = true;
+      this.pause();
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.isOver) return;
+    this.over();
+    this.#hasEnded = true;
+    this.#reader?.resolve(undefined);
+  }
+
+  protected override fail(error: unknown, isLocal: boolean): void {
+    if (isLocal) this.#pieces.length = 0;
+    this.#failure = { error };
+    this.#rejectStarted(error);
+    this.#reader?.reject(error);
+  }
+}
+
+function textOf(parts: readonly Buffer[], limit: number | undefined): string {
+  const whole = parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+  return whole.toString('utf8', 0, limit === undefined ? whole.length : Math.min(limit, whole.length));
+}

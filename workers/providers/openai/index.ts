@@ -1,0 +1,88 @@
+/**
+ * Chat with any server of the OpenAI convention: a base address (with its `/v1`) and a bearer credential, or none for a
+ * server that needs none. Nothing of a body is changed but the model, the output cap and the streaming fields.
+ */
+import type { CheckableProvider } from '../check.ts';
+import { type HttpRequest, makeHttpClient } from '../http.ts';
+import type { HttpLimits } from '../http-exchange.ts';
+import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
+import { ProviderError } from '../provider.ts';
+import { checkModels } from './check.ts';
+import { statusError } from './errors.ts';
+import { chatRequestBody } from './request.ts';
+import { checkCompletion, hasContentType, parseObject, parseUsage } from './response.ts';
+import { ChatStream } from './stream.ts';
+
+export function makeOpenAiProvider(
+  config: ProviderConfig,
+  limits: Partial<HttpLimits> = {},
+): CheckableProvider {
+  const baseUrl = parseBaseUrl(config);
+  const { credential } = config;
+  if (credential !== undefined && !/^[\x21-\x7e]+$/.test(credential)) {
+    throw new Error(
+      `The credential of provider "${config.name}" is empty or has characters that no header can carry.`,
+    );
+  }
+  const http = makeHttpClient(baseUrl, limits);
+  const authorization = credential === undefined ? [] : ['authorization', `Bearer ${credential}`];
+
+  function chatRequest(call: ChatCall, stream: boolean): HttpRequest {
+    return {
+      path: '/chat/completions',
+      headers: [
+        ...authorization,
+        'content-type',
+        'application/json',
+        'accept',
+        stream ? 'text/event-stream' : 'application/json',
+        // For tracing only. Not an Idempotency-Key: one request of ours can make several calls, and a retry after a failure must be a new call.
+        'x-client-request-id',
+        call.requestId,
+      ],
+      body: chatRequestBody(call, stream),
+      signal: call.signal,
+    };
+  }
+
+  async function complete(call: ChatCall): Promise<ChatCompletion> {
+    const answer = await http.postJson(chatRequest(call, false));
+    if (answer.status !== 200) throw statusError(answer.status, answer.headers, answer.text, credential);
+    if (!hasContentType(answer.headers, 'application/json')) {
+      throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
+    }
+    const completion = parseObject(answer.text);
+    checkCompletion(completion);
+    return { completion, usage: parseUsage(completion['usage']) };
+  }
+
+  function stream(call: ChatCall): AsyncIterable<ChatChunk> {
+    const choiceCount = typeof call.body['n'] === 'number' ? call.body['n'] : 1;
+    return new ChatStream({
+      open: () => http.postStream(chatRequest(call, true)),
+      choiceCount,
+      credential,
+      signal: call.signal,
+    });
+  }
+
+  return {
+    name: config.name,
+    kind: config.kind,
+    chat: { complete, stream },
+    check: (signal) => checkModels(baseUrl, credential, signal),
+    close: () => http.close(),
+  };
+}
+
+function parseBaseUrl(config: ProviderConfig): URL {
+  const baseUrl = config.baseUrl === undefined ? null : URL.parse(config.baseUrl);
+  if (baseUrl === null || !/^https?:$/.test(baseUrl.protocol))
+    throw new Error(`Provider "${config.name}" needs an http(s) base address.`);
+  if (baseUrl.username !== '' || baseUrl.password !== '') {
+    throw new Error(
+      `The base address of provider "${config.name}" must not hold a credential; name an environment variable instead.`,
+    );
+  }
+  return baseUrl;
+}

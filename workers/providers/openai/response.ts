@@ -1,0 +1,57 @@
+/** Cheap checks of what an upstream sent: enough that whoever reads it later meets no surprise, no more (hot path). */
+import { ProviderError, type TokenUsage } from '../provider.ts';
+import { eventError, isObject } from './errors.ts';
+
+export function parseObject(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // biome-ignore lint/style/useErrorCause: the parser's own error quotes the answer, which no log may show
+    throw new ProviderError('invalid_response', 'The answer is not JSON.');
+  }
+  if (!isObject(value)) throw new ProviderError('invalid_response', 'The answer is not a JSON object.');
+  return value;
+}
+
+export function checkCompletion(completion: Record<string, unknown>): void {
+  if (isObject(completion['error'])) throw eventError(completion['error']);
+  const choices = completion['choices'];
+  if (!Array.isArray(choices) || choices.length === 0)
+    throw new ProviderError('invalid_response', 'The answer has no choices.');
+  for (const choice of choices as unknown[]) {
+    if (!isObject(choice) || !isObject(choice['message']))
+      throw new ProviderError('invalid_response', 'A choice has no message.');
+  }
+}
+
+/** `undefined` when none was reported; throws when what was reported cannot be a count. */
+export function parseUsage(usage: unknown): TokenUsage | undefined {
+  if (usage === undefined || usage === null) return undefined;
+  if (!isObject(usage)) throw new ProviderError('invalid_response', 'The usage is not an object.');
+  const promptTokens = usage['prompt_tokens'];
+  const completionTokens = usage['completion_tokens'];
+  const totalTokens = usage['total_tokens'];
+  if (
+    !isCount(promptTokens) ||
+    !isCount(completionTokens) ||
+    !(totalTokens === undefined || totalTokens === null || isCount(totalTokens))
+  ) {
+    throw new ProviderError('invalid_response', 'The usage is not made of counts.');
+  }
+  return { promptTokens, completionTokens, raw: usage };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+export function hasContentType(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  wanted: string,
+): boolean {
+  const type = headers['content-type'];
+  if (typeof type !== 'string') return false;
+  if (type.startsWith(wanted)) return true;
+  return type.trimStart().toLowerCase().startsWith(wanted);
+}
