@@ -20,7 +20,7 @@ export interface TestDatabase {
 
 /** About 50 ms. The caller drops it. */
 export async function makeTestDatabase(): Promise<TestDatabase> {
-  const templateUrl = process.env['SVC_TEST_POSTGRES_URL'];
+  const templateUrl = process.env.SVC_TEST_POSTGRES_URL;
   if (templateUrl === undefined) throw new Error('no PostgreSQL: run the tests with mocha and .mocharc.yaml');
   const name = `svc_${randomUUID().replaceAll('-', '')}`;
   await administer(templateUrl, `create database ${name} template ${TEMPLATE_DATABASE}`);

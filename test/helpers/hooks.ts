@@ -34,7 +34,7 @@ export async function mochaGlobalSetup(): Promise<void> {
   const report = await migrate(postgres.url);
   if (report.warnings.length > 0) throw new Error(`migrating warned: ${report.warnings.join('; ')}`);
   await protectTemplate(postgres.url);
-  process.env['SVC_TEST_POSTGRES_URL'] = postgres.url;
+  process.env.SVC_TEST_POSTGRES_URL = postgres.url;
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {

@@ -94,7 +94,7 @@ function answersPing(port: number): Promise<boolean> {
 }
 
 function borrowed(): TestRedis | undefined {
-  const url = process.env['REDIS_URL'];
+  const url = process.env.REDIS_URL;
   if (url !== undefined && url !== '') {
     const notOurs = () => Promise.reject(new Error('the Redis of REDIS_URL is not ours to end'));
     return {
@@ -107,7 +107,7 @@ function borrowed(): TestRedis | undefined {
     };
   }
   const note = 'no redis-server on this machine and no REDIS_URL';
-  if (process.env['SVC_TEST_NO_SKIP'] === '1') throw new Error(note);
+  if (process.env.SVC_TEST_NO_SKIP === '1') throw new Error(note);
   process.stderr.write(`      ${note}: skipped\n`);
   return undefined;
 }
