@@ -26,6 +26,7 @@ await runProcess('start', async () => {
   const logger = makeLogger('svc', process.env.LOG_LEVEL ?? 'warn');
   const demo = await readDemo(config, process.env);
   const steps: ShutdownStep[] = [];
+  let isStopping = false;
   try {
     const databaseUrl = config.databaseUrl ?? (await startDatabase(config, steps));
     const { warnings } = await migrate(databaseUrl);
@@ -33,7 +34,16 @@ await runProcess('start', async () => {
     await seed(databaseUrl, config, demo, logger);
 
     const admin = startAdmin(databaseUrl, config, demo);
-    steps.unshift({ name: 'admin', run: () => stopAdmin(admin) });
+    admin.on('exit', (code) => {
+      if (!isStopping) logger.error({ code }, 'the admin GraphQL stopped');
+    });
+    steps.unshift({
+      name: 'admin',
+      run: () => {
+        isStopping = true;
+        return stopAdmin(admin);
+      },
+    });
     const bus =
       config.redisUrl === undefined
         ? makeLocalBus()
@@ -91,7 +101,8 @@ function startAdmin(databaseUrl: string, config: Config, demo: Demo): ChildProce
       USER_TOKEN_SECRET: config.userTokenSecret ?? demo.userTokenSecret,
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
     },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // the channel tells the child when this process is gone
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true, // Ctrl-C reaches us alone, and we stop it in order
   });
 }

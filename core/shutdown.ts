@@ -12,24 +12,26 @@ export interface ShutdownStep {
 /** Platforms kill a process 30 s after SIGTERM; ours is gone in 25. */
 const GRACE_MS = 25_000;
 
-export function stopOnSignals(logger: Logger, steps: () => readonly ShutdownStep[]): void {
+function stopOnSignals(logger: Logger, steps: readonly ShutdownStep[]): void {
   let isStopping = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const stop = (reason: string): void => {
     if (isStopping) process.exit(1);
     isStopping = true;
-    logger.info({ signal }, 'stopping');
+    logger.info({ reason }, 'stopping');
     setTimeout(() => {
       logger.error('did not stop in time');
       process.exit(1);
     }, GRACE_MS).unref();
-    void runSteps(logger, steps()).then(() => process.exit(0));
+    void runSteps(logger, steps).then(() => process.exit(0));
   };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  // a child of `npm start` does not outlive it, however that ended
+  if (process.connected) process.on('disconnect', () => stop('the parent process is gone'));
 }
 
 /** Runs every step even when one fails. */
-export async function runSteps(logger: Logger, steps: readonly ShutdownStep[]): Promise<void> {
+async function runSteps(logger: Logger, steps: readonly ShutdownStep[]): Promise<void> {
   for (const step of steps) {
     try {
       await step.run();
@@ -46,7 +48,7 @@ export async function runProcess(
 ): Promise<void> {
   try {
     const { logger, steps } = await start();
-    stopOnSignals(logger, () => steps);
+    stopOnSignals(logger, steps);
   } catch (error) {
     process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
     process.exit(1);
