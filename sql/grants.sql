@@ -24,3 +24,23 @@ begin
     to app_worker;
 end
 $$;
+
+-- Operators (sql/functions/admin): readers read the views, operators act besides. Neither holds a right on app: the views and
+-- functions run as their owner. app.queue_tasks and app.failed_jobs stand below views, where PostgreSQL asks the reader's right.
+do $$
+begin
+  if to_regrole('operator') is null or to_regrole('operator_reader') is null then
+    return; -- the admin server then refuses readers by itself
+  end if;
+
+  revoke all on all functions in schema admin from public;
+  grant usage on schema admin to operator_reader, operator;
+  grant select on all tables in schema admin to operator_reader, operator;
+  grant execute on all functions in schema admin to operator;
+  grant execute on function
+    admin.search_requests, admin.search_accounts, admin.accounts_awaiting_approval, admin.requests_ledger_entries,
+    app.queue_tasks, app.failed_jobs
+    to operator_reader;
+  grant execute on function app.queue_tasks, app.failed_jobs to operator;
+end
+$$;
