@@ -658,7 +658,6 @@ create function app.refuse_change() returns trigger language plpgsql;
 create function app.refuse_unknown_models(p_models text[]) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
-create function app.store_balance_after_submit(p_account uuid, p_balance bigint, p_held bigint, p_had_grant boolean, p_is_new boolean, p_is_changed boolean) returns void language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.uuid_floor(p_at timestamp with time zone) returns uuid language sql immutable parallel safe;

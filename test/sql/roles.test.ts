@@ -50,7 +50,6 @@ const FORBIDDEN = [
   `select app.create_account('x', null, null, null, null, 'x')`,
   `select app.revoke_key(gen_random_uuid(), 'x')`,
   `select app.audit('x', 'x', 'x', 'x', null, null)`,
-  `select app.store_balance_after_submit(gen_random_uuid(), 1, 0, true, false, true)`,
   `select app.give_back_caps('{}')`,
   `create table app.mine ()`,
   `alter table app.ledger_entries disable trigger all`,

@@ -19,7 +19,12 @@ declare
   v_items app.settlement[];
   v_resolved app.resolved_hold[];
   v_buyers uuid[];
+  -- what this call ended
+  v_ended uuid[];
+  v_states text[];
+  v_costs bigint[];
   v_scoped uuid[];
+  v_uncharged uuid[];
 begin
   -- one settlement a request, in id order, so that two batches that overlap wait for each other instead of deadlocking
   select array_agg(item order by item.request_id) into v_items
@@ -82,22 +87,26 @@ begin
             finished_at = now()
         from ending e
         where q.id = e.request_id
-        returning q.id, q.capped_scopes
+        returning q.id, q.state, q.cost_ap, q.capped_scopes, q.idempotency_key
     ), results as (
       insert into app.request_results (request_id, kind, body)
       select e.request_id, e.result_kind, e.result from ending e where e.result is not null
-    ), freed_keys as (
-      -- nothing was charged: the caller may try again under the same key
-      delete from app.idempotency_keys k
-        using app.requests q, ending e
-        where q.id = e.request_id and e.state <> 'succeeded' and e.charge_ap = 0
-          and q.idempotency_key is not null and k.account_id = q.account_id and k.key = q.idempotency_key
-          and k.request_id = q.id
     )
-    select array_agg(f.id) into v_scoped from finished f where f.capped_scopes is not null;
+    select array_agg(f.id), array_agg(f.state), array_agg(f.cost_ap),
+           array_agg(f.id) filter (where f.capped_scopes is not null),
+           array_agg(f.id) filter (where f.idempotency_key is not null and f.state <> 'succeeded' and f.cost_ap = 0)
+      into v_ended, v_states, v_costs, v_scoped, v_uncharged
+      from finished f;
 
     if v_scoped is not null then
       perform app.give_back_caps(v_scoped);
+    end if;
+    if v_uncharged is not null then
+      -- nothing was charged: the caller may try again under the same key
+      delete from app.idempotency_keys k
+        using app.requests q
+        where q.id = any (v_uncharged) and k.account_id = q.account_id and k.key = q.idempotency_key
+          and k.request_id = q.id;
     end if;
     if v_buyers is not null then
       -- spending granted AP from here on: other rules apply to the account
@@ -107,10 +116,14 @@ begin
     delete from app.request_inputs i using unnest(v_resolved) r where i.request_id = r.request_id;
   end if;
 
-  return query
-    select q.id, r.request_id is not null, q.state, q.cost_ap
-      from unnest(v_items) i
-      join app.requests q on q.id = i.request_id
-      left join unnest(v_resolved) r on r.request_id = i.request_id;
+  return query select e.id, true, e.state, e.cost_ap from unnest(v_ended, v_states, v_costs) e(id, state, cost_ap);
+  if cardinality(v_items) > coalesce(cardinality(v_ended), 0) then
+    -- ended before, by somebody else
+    return query
+      select q.id, false, q.state, q.cost_ap
+        from unnest(v_items) i
+        join app.requests q on q.id = i.request_id
+        where i.request_id <> all (coalesce(v_ended, '{}'));
+  end if;
 end
 $$;

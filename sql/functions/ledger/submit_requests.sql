@@ -32,8 +32,8 @@ declare
   v_purchased bigint;
   v_grant bigint;
   v_had_grant boolean;
-  v_is_new boolean;
-  v_is_changed boolean;
+  v_is_new boolean := false;
+  v_is_changed boolean := false;
   v_available bigint;
   v_units bigint;
   v_hold bigint;
@@ -48,17 +48,28 @@ declare
   a_n integer[] := '{}'; a_outcome text[] := '{}'; a_hold bigint[] := '{}'; a_units bigint[] := '{}';
   a_required bigint[] := '{}'; a_available bigint[] := '{}'; a_held bigint[] := '{}'; a_cap bigint[] := '{}';
   a_resets timestamptz[] := '{}'; a_other uuid[] := '{}';
+  -- the balances that changed
+  b_account uuid[] := '{}'; b_balance bigint[] := '{}'; b_held bigint[] := '{}'; b_had_grant boolean[] := '{}';
   -- what is accepted, in the order of v_items; null where refused
   v_accepted bigint[] := '{}'; v_accepted_units bigint[] := '{}'; v_accepted_scopes text[] := '{}';
 begin
   select array_agg(item order by item.account_id, item.n) into v_items
     from json_populate_recordset(null::app.submission, p_batch) item;
 
-  foreach v_item in array coalesce(v_items, '{}') loop
+  -- the last turn, of no item, only closes the last account
+  foreach v_item in array coalesce(v_items, '{}') || null::app.submission loop
+    exit when v_items is null;
     if v_account is distinct from v_item.account_id then
-      if v_account is not null then
-        perform app.store_balance_after_submit(v_account, v_balance, v_held, v_had_grant, v_is_new, v_is_changed);
+      if v_is_changed then
+        b_account := b_account || v_account;
+        b_balance := b_balance || v_balance;
+        b_held := b_held || v_held;
+        b_had_grant := b_had_grant || v_had_grant;
+      elsif v_is_new then
+        -- nothing was accepted of a new account: a refusal leaves nothing behind
+        delete from app.balances b where b.account_id = v_account;
       end if;
+      exit when v_item.account_id is null;
       v_account := v_item.account_id;
       v_is_new := false;
       v_is_changed := false;
@@ -150,11 +161,14 @@ begin
     a_other := a_other || v_other;
   end loop;
 
-  if v_account is not null then
-    perform app.store_balance_after_submit(v_account, v_balance, v_held, v_had_grant, v_is_new, v_is_changed);
-  end if;
-
   if 'accepted' = any (a_outcome) then
+    update app.balances b
+      set balance_ap = c.balance,
+          held_ap = c.held,
+          initial_grant_at = case when c.had_grant then coalesce(b.initial_grant_at, now()) end
+      from unnest(b_account, b_balance, b_held, b_had_grant) c(account_id, balance, held, had_grant)
+      where b.account_id = c.account_id;
+
     with accepted as materialized (
       select i.*, a.hold, a.units, a.scopes, now() + make_interval(secs => i.timeout_seconds) as deadline_at
         from unnest(v_items) with ordinality
