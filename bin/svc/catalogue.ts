@@ -26,7 +26,7 @@ export async function importFile(
 }
 
 /** What an import changed that somebody should know of. */
-export function notesOf({ priceChanges, retired }: CatalogueImport): string[] {
+function notesOf({ priceChanges, retired }: CatalogueImport): string[] {
   const amounts = (row: Readonly<Record<string, number>>): string =>
     Object.entries(row)
       .map(([name, ap]) => `${name} ${ap}`)

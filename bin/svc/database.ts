@@ -11,6 +11,8 @@ import { Failure } from './failure.ts';
 /** 'no such schema', 'no such table', 'no such function': `release` has not run. */
 const NOT_SET_UP = ['3F000', '42P01', '42883'];
 
+const UNREACHABLE = /^(?:ECONN|EHOST|ENET|ETIMEDOUT|ENOTFOUND|EAI_|EPIPE)/;
+
 /** Lends a connection to `work`. Fails with one line when there is no database, or not ours. */
 export async function withDatabase<T>(config: Config, work: (pool: Pool) => Promise<T>): Promise<T> {
   const databaseUrl = await findDatabaseUrl(config);
@@ -50,6 +52,7 @@ export function describeDatabaseError(error: unknown, databaseUrl: string | unde
     return `the database is not set up for this version: run \`npm run release\` (${firstLine(error.message)})`;
   }
   if (/^[0-9A-Z]{5}$/.test(code)) return firstLine(error.message);
+  if (!UNREACHABLE.test(code)) return firstLine(error.message);
   return `the database at ${hostOf(databaseUrl)} cannot be reached: ${firstLine(error.message) || code}`;
 }
 

@@ -17,7 +17,7 @@ export interface ImportOptions {
   readonly prune?: boolean;
 }
 
-export interface PriceChange {
+interface PriceChange {
   readonly model: string;
   /** '' where the model's prices have none. */
   readonly size: string;

@@ -36,7 +36,7 @@ export interface KnownNames {
 
 const NOTHING_KNOWN: KnownNames = { providers: new Set(), types: new Map(), offered: new Set() };
 
-export interface ModelPrice {
+interface ModelPrice {
   readonly modelId: string;
   readonly type: FileModelType;
   readonly price: FilePrice;

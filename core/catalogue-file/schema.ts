@@ -4,7 +4,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox';
 
-export const PROVIDER_KINDS = ['openai', 'elevenlabs', 'x', 'sandbox'] as const;
+const PROVIDER_KINDS = ['openai', 'elevenlabs', 'x', 'sandbox'] as const;
 export const MODEL_TYPES = ['chat', 'speech', 'transcription', 'image', 'video', 'gateway'] as const;
 export type FileModelType = (typeof MODEL_TYPES)[number];
 
@@ -74,7 +74,6 @@ const RouteSchema = Type.Object(
   },
   { ...closed, description: 'a map that describes a route' },
 );
-export type FileRoute = Static<typeof RouteSchema>;
 
 const modelFields = {
   id: name,
