@@ -78,7 +78,7 @@ export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<strin
   return {
     async call({ modelId, isTest, signal }, work, hasBegun = () => false) {
       const routes = isTest ? [SANDBOX_ROUTE] : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
-      let lastError: unknown = new ProviderError('misconfigured', `no route for ${modelId}`);
+      let lastError: unknown;
       for (const route of routes) {
         const again = retry(
           handleWhen((error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted),
@@ -95,7 +95,7 @@ export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<strin
           lastError = error;
         }
       }
-      throw lastError;
+      throw lastError ?? new ProviderError('misconfigured', `no route for ${modelId}`);
     },
     async close() {
       await Promise.all([...providers.values()].map(({ provider }) => provider.close()));
