@@ -8,7 +8,7 @@ import type { Handler, Middleware, State } from './context.ts';
 import { accountMaySpend, authenticate } from './middleware/authenticate.ts';
 import { errors } from './middleware/errors.ts';
 import { language } from './middleware/language.ts';
-import { rateLimit } from './middleware/rate-limit.ts';
+import { countRate, refuseOverRate } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requireScope } from './middleware/scope.ts';
 import { chatCompletions } from './routes/chat/completions.ts';
@@ -30,13 +30,14 @@ export function makeApp(services: Services): Koa<State> {
   app.use(errors(services.logger));
 
   const known = authenticate(services);
-  const limited = rateLimit(services.rateLimiter);
-  const keyed: Middleware[] = [known, limited];
+  const counted = countRate(services.rateLimiter);
+  const keyed: Middleware[] = [known, counted, refuseOverRate];
   const paid = (scope: Parameters<typeof requireScope>[0]): Middleware[] => [
     known,
+    counted,
     accountMaySpend(services),
     requireScope(scope),
-    limited,
+    refuseOverRate,
   ];
   const on = (method: 'get' | 'post' | 'delete', path: string, handlers: readonly (Handler | Middleware)[]): void => {
     router[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));

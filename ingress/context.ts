@@ -5,14 +5,22 @@ import type { ParameterizedContext } from 'koa';
 import type { Language } from '../core/errors.ts';
 import type { Caller } from './key-cache.ts';
 
+/** How a key stands within its minute. */
+export interface RateState {
+  readonly isAllowed: boolean;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+}
+
 export interface State {
   /** Answered as `x-svc-request-id`; a paid request's id on the books. */
   requestId: string;
   language: Language;
   /** Set by `authenticate`. */
   caller?: Caller;
-  /** Set by the rate limiter's middleware: resolves when the request may go on. */
-  permitted?: Promise<void>;
+  /** Set by `countRate`. */
+  rate?: RateState;
 }
 
 export type Context = ParameterizedContext<State>;

@@ -11,6 +11,8 @@ export interface JsonBody {
   readonly raw: Buffer;
 }
 
+/** Levels of nesting: far above any schema in use, far below what overflows a stack here or in the database. */
+const MAX_DEPTH = 200;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 export async function readJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
@@ -31,9 +33,19 @@ export async function readJsonBody(ctx: Context, maxBytes: number): Promise<Json
     }
     throw new ServiceError('invalid_json', {}, { cause: error });
   }
+  let value: unknown;
   try {
-    return { raw, value: JSON.parse(raw.toString('utf8')) as unknown };
+    value = JSON.parse(raw.toString('utf8'));
   } catch (error) {
     throw new ServiceError('invalid_json', {}, { cause: (error as Error).name });
   }
+  if (isDeeperThan(MAX_DEPTH, value)) throw new ServiceError('invalid_parameter', { param: 'body', max_depth: MAX_DEPTH });
+  return { raw, value };
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const name in value) if (isDeeperThan(levels - 1, (value as Record<string, unknown>)[name])) return true;
+  return false;
 }

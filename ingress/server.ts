@@ -13,6 +13,7 @@ import { startHeartbeat } from '../core/processes.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
+import { answerClientError } from './client-errors.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
@@ -88,6 +89,7 @@ export async function startIngress(options: {
     now: () => new Date(),
   });
   const server = createServer(app.callback());
+  server.on('clientError', answerClientError);
   server.requestTimeout = 120_000; // a body must arrive within it
   server.headersTimeout = 15_000;
   server.keepAliveTimeout = 75_000; // longer than the router in front keeps its connections

@@ -31,6 +31,9 @@ function toServiceError(errors: readonly ErrorObject[]): ServiceError {
       });
     case 'required':
       return new ServiceError('invalid_parameter', { param: join(path, String(error.params.missingProperty)) });
+    case 'discriminator':
+      // the field by which the branches are told apart is missing or names none of them
+      return new ServiceError('invalid_parameter', { param: join(path, String(error.params.tag)) });
     default:
       return new ServiceError('invalid_parameter', { param: path || 'body' });
   }

@@ -79,6 +79,14 @@ async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Se
   }
 }
 
+/** A provider's words may hold what `jsonb` refuses: NUL, half of a surrogate pair. */
+function storable(details: ErrorDetails | undefined): unknown {
+  if (details === undefined) return undefined;
+  return JSON.parse(JSON.stringify(details), (_name, value: unknown) =>
+    typeof value === 'string' ? value.toWellFormed().replaceAll('\u0000', '\ufffd') : value,
+  );
+}
+
 /** The shape of app.settlement. */
 function toJson(settlement: Settlement): Record<string, unknown> {
   return {
@@ -88,7 +96,7 @@ function toJson(settlement: Settlement): Record<string, unknown> {
     usage: settlement.usage,
     provider: settlement.provider,
     error_code: settlement.errorCode,
-    error_details: settlement.errorDetails,
+    error_details: storable(settlement.errorDetails),
     started_at: settlement.startedAt.toISOString(),
     result_kind: settlement.result?.kind,
     result: settlement.result?.body,

@@ -6,17 +6,10 @@
 import { Redis } from 'ioredis';
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ServiceError } from '../../core/errors.ts';
-import { type Middleware, callerOf } from '../context.ts';
+import { type Middleware, type RateState, callerOf } from '../context.ts';
 import type { Caller } from '../key-cache.ts';
 
 const WINDOW_SECONDS = 60;
-
-export interface RateState {
-  readonly isAllowed: boolean;
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetSeconds: number;
-}
 
 export interface RateLimiter {
   count(caller: Pick<Caller, 'keyId' | 'ratePerMinute'>): Promise<RateState>;
@@ -75,15 +68,23 @@ export function makeRateLimiter(redisUrl: string | undefined, onError: (error: E
   };
 }
 
-/** Ends the request with 429 when its key has used up the minute. */
-export function rateLimit(limiter: RateLimiter): Middleware {
+/** Counts a keyed request as soon as its key is known, so that also those refused by checks 2 and 3 carry the rate fields. */
+export function countRate(limiter: RateLimiter): Middleware {
   return async (ctx, next) => {
     const state = await limiter.count(callerOf(ctx));
     ctx.set('RateLimit-Policy', `"default";q=${state.limit};w=${WINDOW_SECONDS}`);
     ctx.set('RateLimit', `"default";r=${state.remaining};t=${state.resetSeconds}`);
-    if (!state.isAllowed) {
-      throw new ServiceError('rate_limited', {}, { retryAfterSeconds: Math.max(state.resetSeconds, 1) });
-    }
+    ctx.state.rate = state;
     await next();
   };
 }
+
+/** Ends the request with 429 when its key has used up the minute. */
+export const refuseOverRate: Middleware = (ctx, next) => {
+  const { rate } = ctx.state;
+  if (rate === undefined) throw new Error('refuseOverRate stands behind countRate');
+  if (!rate.isAllowed) {
+    throw new ServiceError('rate_limited', {}, { retryAfterSeconds: Math.max(rate.resetSeconds, 1) });
+  }
+  return next() as Promise<void>;
+};

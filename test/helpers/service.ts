@@ -288,8 +288,11 @@ async function tracesOf(pool: Pool): Promise<Record<string, unknown>> {
     `select
       (select count(*) from app.requests) as requests,
       (select count(*) from app.holds) as holds,
+      -- the engine takes a job off the queue a moment after its request has ended: those do not count
       (select count(*) from graphile_worker._private_jobs j
-        join graphile_worker._private_tasks t on t.id = j.task_id where t.identifier not like 'maintenance/%') as jobs,
+        join graphile_worker._private_tasks t on t.id = j.task_id
+        left join app.requests q on q.id = substring(j.payload::text from '"id" : "([0-9a-f-]{36})"')::uuid
+        where t.identifier not like 'maintenance/%' and q.finished_at is null) as jobs,
       (select count(*) from app.request_inputs) as inputs,
       (select count(*) from app.request_results) as results,
       (select count(*) from app.idempotency_keys) as idempotency_keys,

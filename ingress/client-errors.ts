@@ -1,0 +1,29 @@
+/**
+ * What Node refuses before it is a request of ours: malformed HTTP, headers too large or too slow. Answered in the envelope like
+ * everything else, with an id of its own, and then the connection is closed.
+ */
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { v7 as uuidv7 } from 'uuid';
+import { errorBody } from '../core/errors.ts';
+
+/** The listener of a server's `clientError`. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse };
+  if (error.code === 'ECONNRESET' || !socket.writable || response?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const [status, param] = faultOf(error);
+  const body = JSON.stringify(errorBody('invalid_parameter', 'en', { param }));
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nx-svc-request-id: ${uuidv7()}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function faultOf(error: NodeJS.ErrnoException): readonly [number, string] {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return [431, 'headers'];
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'request'];
+  return [400, 'request'];
+}
