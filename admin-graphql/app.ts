@@ -24,8 +24,6 @@ export interface AdminServerOptions {
   readonly databaseUrl: string;
   /** How JWTs are checked; from the environment unless given. */
   readonly settings?: AdminSettings;
-  /** Where to write the schema as text. */
-  readonly schemaFile?: string;
 }
 
 export interface AdminServer {
@@ -64,10 +62,7 @@ export async function makeAdminServer(options: AdminServerOptions): Promise<Admi
     const hasRoles = await lookAround(pool);
     if (!hasRoles)
       logger.warn('this database has no operator roles: readers are refused by the server alone');
-    const { schemaFile } = options;
-    const graphql = postgraphile(
-      makePreset({ pool, logger, hasRoles, ...(schemaFile === undefined ? {} : { schemaFile }) }),
-    );
+    const graphql = postgraphile(makePreset({ pool, logger, hasRoles }));
     const serv = graphql.createServ(grafserv);
 
     const app = new Koa({ proxy: config.proxyCount > 0 });

@@ -29,6 +29,15 @@ const RAISED_CODES: Readonly<Record<string, RefusalCode>> = {
   '42501': 'forbidden', // insufficient_privilege
 };
 
+/** What a caller's value can be wrong in before any of our checks sees it. Other data exceptions are bugs of ours. */
+const MALFORMED: ReadonlySet<string> = new Set([
+  '22003', // numeric_value_out_of_range
+  '22007', // invalid_datetime_format
+  '22008', // datetime_field_overflow
+  '22021', // character_not_in_repertoire
+  '22P02', // invalid_text_representation
+]);
+
 export function makeMaskError(logger: Logger): (error: GraphQLError) => GraphQLError {
   return (error) => {
     const original = error.originalError;
@@ -81,8 +90,7 @@ export function refusalOf(error: Error): Refusal | undefined {
     case '57014': // query_canceled
       return new Refusal('The database took too long; ask for less.', { code: 'timeout', cause: error });
   }
-  // data exceptions: numbers out of range, text that is no UUID, …
-  if (code.startsWith('22')) {
+  if (MALFORMED.has(code)) {
     return new Refusal('A value does not have the form its type asks for.', {
       code: 'invalid_parameter',
       cause: error,

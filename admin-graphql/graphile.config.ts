@@ -34,8 +34,6 @@ export interface PresetOptions {
   readonly logger: Logger;
   /** Whether the platform has the roles operator_reader and operator. */
   readonly hasRoles: boolean;
-  /** Where to write the schema as text; for the tests and docs/. */
-  readonly schemaFile?: string;
 }
 
 /** The largest request: an imported catalogue. */
@@ -63,7 +61,7 @@ const UNWANTED_PLUGINS = [
   'SwallowErrorsPlugin',
 ];
 
-export function makePreset({ pool, logger, hasRoles, schemaFile }: PresetOptions): GraphileConfig.Preset {
+export function makePreset({ pool, logger, hasRoles }: PresetOptions): GraphileConfig.Preset {
   return {
     extends: [PostGraphileAmberPreset],
     disablePlugins: UNWANTED_PLUGINS,
@@ -80,7 +78,6 @@ export function makePreset({ pool, logger, hasRoles, schemaFile }: PresetOptions
     pgServices: [makePgService({ pool, schemas: ['admin'], pubsub: false })],
     schema: {
       pgForbidSetofFunctionsToReturnNull: true,
-      ...(schemaFile === undefined ? {} : { exportSchemaSDLPath: schemaFile, sortExport: true }),
     },
     gather: { pgStrictFunctions: true },
     grafast: {

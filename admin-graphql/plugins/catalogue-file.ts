@@ -38,6 +38,7 @@ const TYPES = gql`
   A price that an import changed.
   """
   type CataloguePriceChange {
+    "The model's id."
     model: String!
     "Empty where the model's prices have none."
     size: String!
@@ -45,7 +46,9 @@ const TYPES = gql`
     quality: String!
     "The amounts by their names in the file."
     before: JSON!
+    "The amounts as they will be."
     after: JSON!
+    "From when on."
     effectiveAt: Datetime!
   }
 

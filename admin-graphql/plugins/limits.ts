@@ -18,7 +18,7 @@ import {
 import type { RefusalCode } from '../refusal.ts';
 import { DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS } from './page-size.ts';
 
-export const LIMITS = { depth: 12, fields: 1000, rows: 25_000, mutations: 10 } as const;
+const LIMITS = { depth: 12, fields: 1000, rows: 25_000, mutations: 10 } as const;
 
 interface Size {
   /** Fields on the outermost level. */
@@ -44,7 +44,7 @@ export const limitsPlugin: GraphileConfig.Plugin = {
   },
 };
 
-export function limitsRule(context: ValidationContext): ASTVisitor {
+function limitsRule(context: ValidationContext): ASTVisitor {
   const measure = makeMeasure(context);
   return {
     OperationDefinition(operation) {
