@@ -1,6 +1,6 @@
 /**
  * The page for a person: Ruru (GraphiQL), with every asset from this process. The page itself needs no token, each query does;
- * a banner says where it goes. It stays in the page: headers are not kept in the browser.
+ * a banner says where it goes. The token stays in the page: nothing of the headers is kept in the browser.
  */
 import { OPERATOR_TOKEN_PREFIX } from '../core/keys.ts';
 
@@ -35,6 +35,24 @@ const HINT = `<div id="svc-hint">Queries need a token: <code>{"Authorization": "
 <b>Headers</b> pane below the editor. Issue one with
 <code>npm run svc -- admin-token issue --name YOU --role reader</code>.</div>`;
 
+/** GraphiQL's history would keep the headers of every query, and so the token, in the browser's storage. */
+const FORGET_HEADERS = `<script>
+(() => {
+  const setItem = Storage.prototype.setItem;
+  const withoutHeaders = (text) => {
+    try {
+      return JSON.stringify(JSON.parse(text, (key, value) => (key === 'headers' ? undefined : value)));
+    } catch {
+      return text;
+    }
+  };
+  Storage.prototype.setItem = function (key, value) {
+    if (key === 'graphiql:headers') return;
+    setItem.call(this, key, String(key).startsWith('graphiql:') ? withoutHeaders(String(value)) : value);
+  };
+})();
+</script>`;
+
 type RuruOptions = NonNullable<GraphileConfig.Preset['ruru']>;
 
 export const ruruOptions: RuruOptions = {
@@ -47,6 +65,7 @@ export const ruruOptions: RuruOptions = {
   } as NonNullable<RuruOptions['clientConfig']>,
   htmlParts: {
     titleTag: '<title>Operators · GraphQL</title><link rel="icon" href="data:,">',
+    configScript: (original) => FORGET_HEADERS + original,
     styleTags: (original) => original + STYLE,
     bodyContent: (original) => HINT + original,
   },

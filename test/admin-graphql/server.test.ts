@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { describe, it } from 'mocha';
 import { withAdmin } from './admin-client.ts';
@@ -41,6 +42,26 @@ describe('admin: server', () => {
       expect(asset.status, path).to.equal(200);
       await asset.body?.cancel();
     }
+  });
+
+  it('lets the browser keep nothing of the headers, and so of the token', async () => {
+    const page = await (await fetch(`${admin.url}/`)).text();
+    const script = /<script>([^<]*graphiql:headers[^<]*)<\/script>/.exec(page)?.[1] ?? '';
+    const kept = new Map<string, string>();
+    class Storage {
+      setItem(key: string, value: string): void {
+        kept.set(key, value);
+      }
+    }
+    runInNewContext(script, { Storage });
+    const storage = new Storage();
+    storage.setItem('graphiql:headers', 'Bearer svc_op_1');
+    storage.setItem('graphiql:queries', '{"queries":[{"query":"{a}","headers":"Bearer svc_op_1"}]}');
+    storage.setItem('graphiql:theme', 'dark');
+    expect([...kept]).to.deep.equal([
+      ['graphiql:queries', '{"queries":[{"query":"{a}"}]}'],
+      ['graphiql:theme', 'dark'],
+    ]);
   });
 
   it('says whether it is well', async () => {
