@@ -3,7 +3,7 @@
  * begin with. Money is moved by the ledger functions alone, as in the service itself.
  */
 import { randomUUID } from 'node:crypto';
-import { after, before } from 'mocha';
+import { before } from 'mocha';
 import pg from 'pg';
 import { v7 } from 'uuid';
 import { makePool, type Pool } from '../../core/database.ts';
@@ -48,12 +48,13 @@ export function withDatabase(): Pick<TestDatabase, 'url' | 'pool'> {
     if (database === undefined) throw new Error('the database exists only while tests run');
     return database;
   };
-  before('clone a database', async () => {
+  before('clone a database', async function () {
     database = await makeTestDatabase();
-  });
-  after('drop the database', async () => {
-    await database?.drop();
-    database = undefined;
+    // Added now, so that it comes after every `after` of the file: what uses the database stops before it goes.
+    this.test?.parent?.afterAll('drop the database', async () => {
+      await database?.drop();
+      database = undefined;
+    });
   });
   return {
     get url() {

@@ -7,7 +7,8 @@ as $$
     set used_ap = greatest(u.used_ap - g.unspent_ap, 0)
     from (
       select c.subject_id, c.scope, c.period_start, sum(q.hold_ap - q.cost_ap)::bigint as unspent_ap
-        from app.requests q
+        from unnest(p_requests) r(id)
+        join app.requests q on q.id = r.id -- one by one: an array would be looked up in every partition
         cross join lateral unnest(q.capped_scopes) s(scope)
         cross join lateral (
           select case when s.scope like 'key:%' then q.key_id else q.account_id end as subject_id,
@@ -17,7 +18,6 @@ as $$
                    else (q.created_at at time zone 'utc')::date
                  end as period_start
         ) c
-        where q.id = any (p_requests)
         group by c.subject_id, c.scope, c.period_start
     ) g
     where u.subject_id = g.subject_id and u.scope = g.scope and u.period_start = g.period_start

@@ -1,0 +1,378 @@
+/**
+ * No statement of a request's way reads a large table whole, and submitting and settling take as long on large tables as on
+ * empty ones. Plans are those that ran (auto_explain), also of sessions that made theirs while the tables were empty, as
+ * every long-lived connection of a new installation has.
+ *
+ *   SVC_PLANS_ROWS=10000000 npx mocha …   # by hand, with figures: docs/explain.md
+ */
+import { expect } from 'chai';
+import { Logger, run } from 'graphile-worker';
+import { after, before, describe, it } from 'mocha';
+import pg from 'pg';
+import { v7 } from 'uuid';
+import type { Pool } from '../../core/database.ts';
+import { findBalance, findKeyDetails } from '../../ingress/data/accounts.ts';
+import { findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
+import { readStatistics } from '../../ingress/data/statistics.ts';
+import { findLost, findState, loadInput, markRunning } from '../../workers/data/requests.ts';
+import {
+  makeAccount,
+  makeSubmission,
+  type Queryable,
+  type Submission,
+  settle,
+  submit,
+  withDatabase,
+} from '../helpers/database.ts';
+import {
+  collectScans,
+  connectExplained,
+  type ExplainedClient,
+  explainedConfig,
+  type Scan,
+} from './explain.ts';
+import { fill, type LargeTables } from './large-tables.ts';
+
+const ROWS = Number(process.env.SVC_PLANS_ROWS ?? 200_000);
+const IS_BY_HAND = process.env.SVC_PLANS_ROWS !== undefined;
+/** As often as PostgreSQL needs to settle on a generic plan, and once more. */
+const REPEATS = 7;
+
+interface Statement {
+  readonly title: string;
+  readonly perform: (client: pg.Client, data: LargeTables) => Promise<unknown>;
+  /** Rows any one scan may look at. */
+  readonly maxRows: number;
+  /** This table it reads whole, and should. */
+  readonly whole?: string;
+}
+
+// the data files take a pool; one connection is as good
+const asPool = (client: pg.Client): Pool => client as unknown as Pool;
+
+const capped = { cap_daily_ap: 1_000_000, cap_monthly_ap: 1_000_000, grant_daily_cap_ap: 1_000_000 };
+let serial = 0;
+const submissionsOf = (data: LargeTables, count: number): Submission[] =>
+  Array.from({ length: count }, () => {
+    serial += 1;
+    return makeSubmission(data.busyAccountId, {
+      key_id: data.busyAccountId,
+      idempotency_key: `plans ${serial}`,
+      body_sha256: '11'.repeat(32),
+      hold_ap: 1,
+      ...capped,
+    });
+  });
+
+const filter = (data: LargeTables) => ({
+  accountId: data.busyAccountId,
+  before: undefined,
+  state: undefined,
+  area: undefined,
+  from: undefined,
+  to: undefined,
+  limit: 20,
+});
+
+/**
+ * 21 once list_requests gives its bounds as `q.id < coalesce($2, …)`: as `$2 is null or q.id < $2` a generic plan cannot use
+ * them, and reads every newer request of the account (docs/explain.md).
+ */
+const PAGING_ROWS = Number.POSITIVE_INFINITY;
+
+const STATEMENTS: readonly Statement[] = [
+  {
+    title: 'find_key',
+    perform: (client, data) =>
+      client.query({ name: 'find_key', text: 'select * from app.find_key($1)', values: [data.secretHash] }),
+    maxRows: 1,
+  },
+  {
+    title: 'submit_requests and settle_requests, one request',
+    perform: async (client, data) => {
+      const submissions = submissionsOf(data, 1);
+      await submit(client, submissions);
+      await end(client, submissions);
+    },
+    maxRows: 3, // counters: the key's day and month, the account's day
+  },
+  {
+    title: 'submit_requests and settle_requests, 50 requests',
+    perform: async (client, data) => {
+      const submissions = submissionsOf(data, 50);
+      await submit(client, submissions);
+      await end(client, submissions);
+    },
+    maxRows: 150,
+  },
+  {
+    title: 'settle_requests of what is settled already',
+    perform: (client, data) =>
+      settle(client, [{ request_id: data.recentId, state: 'succeeded', cost_ap: 1 }]),
+    maxRows: 1,
+  },
+  {
+    title: 'the idempotency look-up of a replay',
+    perform: (client, data) =>
+      submit(client, [
+        makeSubmission(data.busyAccountId, { idempotency_key: `key ${data.recentId}`, body_sha256: '78' }),
+      ]),
+    maxRows: 1,
+  },
+  {
+    title: 'cancel_request',
+    perform: async (client, data) => {
+      const [submission] = submissionsOf(data, 1) as [Submission];
+      await submit(client, [submission]);
+      await client.query('select * from app.cancel_request($1, $2)', [submission.id, data.busyAccountId]);
+    },
+    maxRows: 3,
+  },
+  {
+    title: 'a request by its id, with its result',
+    perform: (client, data) => findRequest(asPool(client), data.recentId, data.busyAccountId),
+    maxRows: 1,
+  },
+  {
+    title: 'finished requests by their ids, with their results',
+    perform: (client, data) => findFinished(asPool(client), [data.recentId, ...data.openIds.slice(0, 9)]),
+    maxRows: 10,
+  },
+  {
+    title: 'an account’s newest requests',
+    perform: (client, data) => listRequests(asPool(client), filter(data)),
+    maxRows: 21,
+  },
+  {
+    title: 'the next page of an account’s requests, months back',
+    perform: (client, data) => listRequests(asPool(client), { ...filter(data), before: data.oldId }),
+    maxRows: PAGING_ROWS,
+  },
+  {
+    title: 'an account’s requests of a day months back',
+    perform: (client, data) =>
+      listRequests(asPool(client), {
+        ...filter(data),
+        from: new Date(Date.now() - 150 * 86_400_000),
+        to: new Date(Date.now() - 149 * 86_400_000),
+      }),
+    maxRows: PAGING_ROWS,
+  },
+  {
+    title: 'an account’s balance and its key’s use',
+    perform: async (client, data) => {
+      await findBalance(asPool(client), data.busyAccountId);
+      await findKeyDetails(asPool(client), data.busyAccountId);
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'mark_running',
+    perform: (client, data) => markRunning(asPool(client), data.openIds.slice(0, 50)),
+    maxRows: 50,
+  },
+  {
+    title: 'lost_holds',
+    perform: (client, data) => findLost(asPool(client), data.openIds.slice(0, 50)),
+    maxRows: 50,
+  },
+  {
+    title: 'the state of a request that a worker takes up, and its input',
+    perform: async (client, data) => {
+      await findState(asPool(client), data.openIds[0] ?? '');
+      await loadInput(asPool(client), data.openIds[0] ?? '');
+    },
+    maxRows: 1,
+  },
+  {
+    // the holds are those of the requests under way: reading them all every few seconds is what it is for
+    title: 'expire_holds',
+    perform: (client) => client.query('select * from app.expire_holds()'),
+    maxRows: 10_000,
+    whole: 'holds',
+  },
+  {
+    title: 'the figures of the last minute',
+    perform: (client) => readStatistics(asPool(client)),
+    maxRows: 30_000, // what this test made in the last minute
+  },
+];
+
+const end = (db: Queryable, submissions: readonly Submission[]) =>
+  settle(
+    db,
+    submissions.map((submission) => ({
+      request_id: submission.id,
+      state: 'succeeded' as const,
+      cost_ap: 1,
+      result: '{}',
+      result_kind: 'json' as const,
+    })),
+  );
+
+/** Small by nature, or not ours to index: reading them whole is right. */
+const SMALL =
+  /^(processes|models|prices|providers|routes|voices|_private_tasks|_private_job_queues|known_crontabs)$/;
+
+function expectIndexed(scans: readonly Scan[], maxRows: number, whole?: string): void {
+  expect(scans, 'auto_explain told of nothing').to.not.be.empty;
+  const bad = scans.filter((scan) => {
+    if (SMALL.test(scan.table)) return false;
+    // an empty table (the partition of a month to come) is best read whole
+    const isWhole = scan.node === 'Seq Scan' && scan.rows > 0 && scan.table !== whole;
+    return isWhole || scan.rows > maxRows;
+  });
+  expect(bad).to.deep.equal([]);
+}
+
+describe('plans on large tables', function () {
+  this.timeout(IS_BY_HAND ? 3_600_000 : 60_000);
+  const database = withDatabase();
+  const small = new Map<string, number>();
+  let early: ExplainedClient;
+  let late: ExplainedClient;
+  let plain: pg.Client;
+  let data: LargeTables;
+
+  before('measure on small tables, then make them large', async () => {
+    early = await connectExplained(database.url);
+    plain = new pg.Client({ connectionString: database.url });
+    await plain.connect();
+    const accountId = await makeAccount(plain, { grantedAp: 1_000_000 });
+    const empty = {
+      busyAccountId: accountId,
+      secretHash: Buffer.alloc(32),
+      recentId: v7(),
+      oldId: v7(),
+      openIds: [v7()],
+    };
+    for (const statement of STATEMENTS) {
+      for (let index = 0; index < REPEATS; index += 1) await statement.perform(early.client, empty);
+    }
+    early.take();
+    await measure(plain, empty, small);
+
+    const begun = performance.now();
+    const filler = new pg.Client({ connectionString: database.url });
+    filler.on('error', () => {}); // its query reports it
+    await filler.connect();
+    data = await fill(filler, ROWS);
+    await filler.query('vacuum analyze');
+    await filler.end();
+    if (IS_BY_HAND)
+      note(`filled with ${ROWS} requests in ${Math.round((performance.now() - begun) / 1000)} s`);
+    late = await connectExplained(database.url);
+  });
+
+  after('disconnect', async () => {
+    for (const client of [early?.client, late?.client, plain]) await client?.end();
+  });
+
+  for (const statement of STATEMENTS) {
+    it(`${statement.title}: by index`, async () => {
+      for (const session of [early, late]) {
+        for (let index = 0; index < REPEATS; index += 1) {
+          session.take();
+          await statement.perform(session.client, data);
+          expectIndexed(session.take(), statement.maxRows, statement.whole);
+        }
+      }
+      if (IS_BY_HAND) {
+        const ms = await median(() => statement.perform(plain, data), 50);
+        note(`${statement.title}: ${ms.toFixed(2)} ms`);
+      }
+    });
+  }
+
+  it('the queue engine takes its jobs by index, however many wait', async () => {
+    const scans: Scan[] = [];
+    const pool = new pg.Pool({ ...explainedConfig(database.url), max: 4 });
+    pool.on('connect', (client) => collectScans(client, scans));
+    pool.on('error', () => {});
+    let ran = 0;
+    const enough = Promise.withResolvers<void>();
+    const runner = await run({
+      pgPool: pool,
+      noHandleSignals: true,
+      logger: new Logger(() => () => {}),
+      taskList: {
+        'large/waiting': () => {
+          ran += 1;
+          if (ran === 50) enough.resolve();
+        },
+      },
+      preset: { worker: { concurrentJobs: 10, localQueue: { size: 10 }, completeJobBatchDelay: 5 } },
+    });
+    await enough.promise;
+    await runner.stop();
+    await pool.end();
+    const ofJobs = scans.filter((scan) => scan.table === '_private_jobs');
+    expect(ofJobs.some((scan) => scan.statement.includes('skip locked'))).to.equal(true);
+    expectIndexed(ofJobs, 100);
+  });
+
+  it('submitting and settling take as long as on small tables', async () => {
+    const large = new Map<string, number>();
+    await measure(plain, data, large);
+    for (const [what, ms] of large) {
+      const before = small.get(what) ?? 0;
+      if (IS_BY_HAND) note(`${what}: ${before.toFixed(2)} ms small, ${ms.toFixed(2)} ms large`);
+      // the machine is shared: what this is to find is a multiple that grows with the tables
+      expect(ms, `${what}: ${before} ms on small tables`).to.be.below(before * 3 + 1);
+    }
+  });
+
+  if (IS_BY_HAND) {
+    it('housekeeping', async () => {
+      for (const statement of [
+        'select * from app.ledger_check()',
+        'select * from app.expire_holds()',
+        'select count(*) from app.holds',
+        'select app.maintain_partitions()',
+        'select app.purge_expired()',
+      ]) {
+        const begun = performance.now();
+        await plain.query(statement);
+        note(`${statement}: ${(performance.now() - begun).toFixed(1)} ms`);
+      }
+      const sizes = await plain.query(
+        `select pg_size_pretty(pg_database_size(current_database())) as database,
+                pg_size_pretty(sum(pg_relation_size(oid)) filter (where relname like 'requests%' and relkind = 'r')) as requests,
+                pg_size_pretty(sum(pg_indexes_size(oid)) filter (where relname like 'requests%' and relkind = 'r')) as requests_indexes,
+                pg_size_pretty(pg_relation_size('app.ledger_entries')) as ledger,
+                pg_size_pretty(pg_indexes_size('app.ledger_entries')) as ledger_indexes
+           from pg_class where relnamespace = 'app'::regnamespace`,
+      );
+      note(JSON.stringify(sizes.rows[0]));
+    });
+  }
+});
+
+async function measure(client: pg.Client, data: LargeTables, times: Map<string, number>): Promise<void> {
+  for (const size of [1, 50]) {
+    const waiting: Submission[][] = [];
+    times.set(
+      `submit ${size}`,
+      await median(async () => {
+        const submissions = submissionsOf(data, size);
+        waiting.push(submissions);
+        await submit(client, submissions);
+      }, 60),
+    );
+    times.set(`settle ${size}`, await median(() => end(client, waiting.pop() ?? []), 60));
+  }
+}
+
+async function median(work: () => Promise<unknown>, count: number): Promise<number> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const begun = performance.now();
+    await work();
+    times.push(performance.now() - begun);
+  }
+  return times.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
+}
+
+function note(text: string): void {
+  process.stdout.write(`      ${text}\n`);
+}
