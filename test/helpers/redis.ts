@@ -25,6 +25,8 @@ export interface TestRedis {
   restart(): Promise<void>;
 }
 
+/** From the PATH: no package of npm brings it. */
+const REDIS_SERVER = 'redis-server';
 const START_TIMEOUT_MS = 10_000;
 const POLL_MS = 5;
 
@@ -59,7 +61,7 @@ export async function startRedis(): Promise<TestRedis | undefined> {
 /** Undefined where the machine has no redis-server. */
 async function launch(port: number): Promise<ChildProcess | undefined> {
   const server = spawn(
-    'redis-server',
+    REDIS_SERVER,
     [
       ...['--port', String(port), '--bind', '127.0.0.1', '--dir', tmpdir()],
       ...['--save', '', '--appendonly', 'no', '--loglevel', 'warning'],
