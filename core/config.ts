@@ -1,6 +1,7 @@
 /**
- * Configuration from the environment: every name, its unit and its default in one place. Nothing else reads
- * `process.env` but for provider credentials, whose names the catalogue gives.
+ * Configuration from the environment: every name, its unit and its default in one place. Besides it only
+ * provider credentials (named by the catalogue), demo credentials (bin/demo.ts) and the operators' JWT settings
+ * (admin-graphql/settings.ts) are read from there.
  */
 
 export interface Config {
