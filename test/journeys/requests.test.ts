@@ -353,7 +353,10 @@ describe('an Idempotency-Key', () => {
     const refused: Answer[] = [];
     let first: Answer | undefined;
     for (const answer of answering) {
-      void answer.then((settled) => (settled.status === 409 ? refused.push(settled) : (first = settled)));
+      void answer.then((settled) => {
+        if (settled.status === 409) refused.push(settled);
+        else first = settled;
+      });
     }
     await eventually(() => expect(refused).to.have.lengthOf(29));
     gate.open();
