@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pg from 'pg';
 import { importCatalogue } from '../core/catalogue-file/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { type Pool, makePool, withTransaction } from '../core/database.ts';
@@ -68,7 +69,22 @@ await runProcess('start', async () => {
 
 async function startDatabase(config: Config, steps: ShutdownStep[]): Promise<string> {
   const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir });
-  steps.unshift({ name: 'PostgreSQL', run: () => postgres.stop() });
+  // a server found running may be one that a killed `npm start` left, or another's that is alive: then it is not ours to use
+  const lock = new pg.Client({ connectionString: postgres.url, application_name: 'svc-start-lock' });
+  lock.on('error', () => {}); // the database went away: everything else says so
+  await lock.connect();
+  const { rows } = await lock.query<{ mine: boolean }>("select pg_try_advisory_lock(hashtext('svc.start')) as mine");
+  if (rows[0]?.mine !== true) {
+    await lock.end();
+    throw new Error(`another npm start is running with DATA_DIR ${config.dataDir}: stop it, or set another DATA_DIR`);
+  }
+  steps.unshift({
+    name: 'PostgreSQL',
+    run: async () => {
+      await lock.end();
+      await postgres.stop();
+    },
+  });
   return postgres.url;
 }
 
