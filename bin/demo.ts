@@ -7,7 +7,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
 import type { Config } from '../core/config.ts';
-import { OPERATOR_TOKEN_PREFIX, SCOPES, describeSecret, isKeyShaped, makeSecret, prefixOf } from '../core/keys.ts';
+import {
+  describeSecret,
+  isKeyShaped,
+  makeSecret,
+  OPERATOR_TOKEN_PREFIX,
+  prefixOf,
+  SCOPES,
+} from '../core/keys.ts';
 
 export interface Demo {
   readonly apiKey: string;
@@ -23,17 +30,24 @@ const SUBJECT = 'demo';
 const RATE_PER_MINUTE = 600;
 
 /** Throws when demo credentials are given in production. */
-export async function readDemo(config: Config, env: Readonly<Record<string, string | undefined>>): Promise<Demo> {
+export async function readDemo(
+  config: Config,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Demo> {
   const given = {
     apiKey: env.DEMO_API_KEY || undefined,
     adminToken: env.DEMO_ADMIN_TOKEN || undefined,
     userTokenSecret: env.DEMO_USER_TOKEN_SECRET || undefined,
   };
   if (config.isProduction && Object.values(given).some((value) => value !== undefined)) {
-    throw new Error('DEMO_API_KEY, DEMO_ADMIN_TOKEN and DEMO_USER_TOKEN_SECRET are refused when NODE_ENV=production');
+    throw new Error(
+      'DEMO_API_KEY, DEMO_ADMIN_TOKEN and DEMO_USER_TOKEN_SECRET are refused when NODE_ENV=production',
+    );
   }
   if (given.apiKey !== undefined && !isKeyShaped(given.apiKey)) {
-    throw new Error('DEMO_API_KEY must be svc_live_, svc_test_ or svc_beta_ followed by 16 to 128 letters, digits, _ or -');
+    throw new Error(
+      'DEMO_API_KEY must be svc_live_, svc_test_ or svc_beta_ followed by 16 to 128 letters, digits, _ or -',
+    );
   }
   const file = join(config.dataDir, FILE);
   const kept = await readFile(file, 'utf8').then(
@@ -68,10 +82,16 @@ export async function prepareDemo(client: pg.ClientBase, demo: Demo): Promise<vo
       ) as id`,
       [ACCOUNT_NAME, SUBJECT, ACTOR],
     );
-    await client.query(
-      'select app.issue_key($1, $2, $3, $4, $5, $6, null, null, null, null, $7, null, $8)',
-      [account.rows[0]?.id, key.hash, prefixOf(demo.apiKey), key.hint, 'demo', SCOPES, RATE_PER_MINUTE, ACTOR],
-    );
+    await client.query('select app.issue_key($1, $2, $3, $4, $5, $6, null, null, null, null, $7, null, $8)', [
+      account.rows[0]?.id,
+      key.hash,
+      prefixOf(demo.apiKey),
+      key.hint,
+      'demo',
+      SCOPES,
+      RATE_PER_MINUTE,
+      ACTOR,
+    ]);
   }
   await client.query(
     `insert into app.operator_tokens (name, role, secret_hash) values ('demo', 'operator', $1) on conflict do nothing`,

@@ -5,14 +5,15 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { importCatalogue } from '../core/catalogue-file/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
-import { type Pool, makePool, withTransaction } from '../core/database.ts';
+import { makePool, type Pool, withTransaction } from '../core/database.ts';
 import { type Logger, makeLogger } from '../core/logger.ts';
 import { makeLocalBus, makeRedisBus } from '../core/relay/bus.ts';
-import { type ShutdownStep, runProcess } from '../core/shutdown.ts';
+import { runProcess, type ShutdownStep } from '../core/shutdown.ts';
 import { startIngress } from '../ingress/server.ts';
 import { startWorker } from '../workers/worker.ts';
 import { type Demo, prepareDemo, readDemo } from './demo.ts';
@@ -26,6 +27,8 @@ await runProcess('start', async () => {
   const config = loadConfig();
   const logger = makeLogger('svc', process.env.LOG_LEVEL ?? 'warn');
   const demo = await readDemo(config, process.env);
+  await requireFreePort('PORT', config.port, config.host);
+  await requireFreePort('ADMIN_PORT', config.adminPort, config.host);
   const steps: ShutdownStep[] = [];
   let isStopping = false;
   try {
@@ -67,16 +70,31 @@ await runProcess('start', async () => {
   }
 });
 
+/** Better said now than after everything else has started. */
+async function requireFreePort(name: string, port: number, host: string): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new Error(`port ${port} cannot be used (${error.code}): set ${name} to another`));
+    });
+    server.listen(port, host, () => server.close(() => resolve()));
+  });
+}
+
 async function startDatabase(config: Config, steps: ShutdownStep[]): Promise<string> {
   const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir });
   // a server found running may be one that a killed `npm start` left, or another's that is alive: then it is not ours to use
   const lock = new pg.Client({ connectionString: postgres.url, application_name: 'svc-start-lock' });
   lock.on('error', () => {}); // the database went away: everything else says so
   await lock.connect();
-  const { rows } = await lock.query<{ mine: boolean }>("select pg_try_advisory_lock(hashtext('svc.start')) as mine");
+  const { rows } = await lock.query<{ mine: boolean }>(
+    "select pg_try_advisory_lock(hashtext('svc.start')) as mine",
+  );
   if (rows[0]?.mine !== true) {
     await lock.end();
-    throw new Error(`another npm start is running with DATA_DIR ${config.dataDir}: stop it, or set another DATA_DIR`);
+    throw new Error(
+      `another npm start is running with DATA_DIR ${config.dataDir}: stop it, or set another DATA_DIR`,
+    );
   }
   steps.unshift({
     name: 'PostgreSQL',
