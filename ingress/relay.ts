@@ -14,7 +14,7 @@ import {
   type Frame,
   processChannel,
 } from '../core/relay/frames.ts';
-import { type FinishedRequest, findFinished } from './data/requests.ts';
+import { type FinishedRequest, findFinished, voidRequests } from './data/requests.ts';
 
 export interface Pending {
   readonly id: string;
@@ -22,11 +22,13 @@ export interface Pending {
   readonly finished: Promise<FinishedFrame>;
   /** Takes the events that have arrived and not been taken; a stream's reader calls it whenever `onEvents` fired. */
   takeEvents(): string[];
+  /** What was passed on is not how the stored answer begins: the caller's connection is cut, and it can collect the answer. */
+  readonly isForked: boolean;
   /** Called when events are there to take, or the request has finished. */
   onEvents: (() => void) | undefined;
   /** The reader took this many bytes since the stream began: the worker may send more. */
   acknowledge(bytes: number): void;
-  /** The caller went away: the worker stops and settles. */
+  /** The caller went away: the worker stops and settles. Said again until it has. */
   abort(): void;
   /** Nobody waits any more. */
   forget(): void;
@@ -36,8 +38,12 @@ export interface Relay {
   readonly ingressId: string;
   /** Registers a request before it is submitted, so that no frame can be early. */
   expect(id: string): Pending;
+  /** Stops a request that somebody may be waiting for, here or at another ingress. */
+  abort(id: string): void;
   readonly pendingCount: number;
   readonly isConnected: boolean;
+  /** From here on callers are cut by us, not by their own doing: what they asked for goes on, to be collected. */
+  letGo(): void;
   close(): void;
 }
 
@@ -53,12 +59,19 @@ class PendingRequest implements Pending {
   lastHeardAt = Date.now();
   /** A hole was seen: only the database can tell the rest. */
   isBroken = false;
+  /** Two runs of a stream cannot be joined: it is voided, unless one of them is on the books already. */
+  isToBeVoided = false;
+  isForked = false;
+  #isAborted = false;
+  #isForgotten = false;
 
   readonly #publish: (channel: string, frame: Frame) => void;
   readonly #forget: (id: string) => void;
   #resolve!: (frame: FinishedFrame) => void;
   #events: string[] = [];
   #received = 0;
+  #fingerprint = 0;
+  #takenBytes = 0;
   #run: number | undefined;
   #workerId: string | undefined;
 
@@ -78,11 +91,12 @@ class PendingRequest implements Pending {
   }
 
   #hearEvents(frame: EventsFrame): void {
-    if (this.#run !== undefined && frame.run !== this.#run) {
-      // the request is run again: what was passed on came from the run before and cannot be taken back
+    if (this.#run !== undefined && !this.#isFromCurrentRun(frame)) {
+      if (frame.run < this.#run) return; // a worker that was given up lives after all
+      // the request is run again: what was passed on came from another run and cannot be taken back
       if (this.#received > 0) {
         this.isBroken = true;
-        this.abort();
+        this.isToBeVoided = true;
         return;
       }
     }
@@ -95,10 +109,14 @@ class PendingRequest implements Pending {
     this.#push(frame.events.slice(this.#received - frame.first));
   }
 
+  #isFromCurrentRun(frame: EventsFrame | FinishedFrame): boolean {
+    return frame.run === this.#run && frame.workerId === this.#workerId;
+  }
+
   #hearFinished(frame: FinishedFrame): void {
     if (frame.state === 'succeeded') {
       const first = frame.eventCount - (frame.events?.length ?? 0);
-      const isWhole = this.#received >= first && (this.#run === undefined || this.#run === frame.run);
+      const isWhole = this.#received >= first && (this.#run === undefined || this.#isFromCurrentRun(frame));
       const hasBody = frame.eventCount > 0 ? isWhole : frame.body !== undefined;
       if (!hasBody || this.isBroken) {
         this.isBroken = true;
@@ -113,7 +131,10 @@ class PendingRequest implements Pending {
   /** The database's word, which also holds what was lost on the way. */
   recover(request: FinishedRequest): void {
     const events = request.result?.kind === 'events' ? request.result.body.split('\n') : [];
-    if (request.state === 'succeeded') this.#push(events.slice(this.#received));
+    if (request.state === 'succeeded') {
+      this.isForked = fingerprintOf(events.slice(0, this.#received)) !== this.#fingerprint;
+      if (!this.isForked) this.#push(events.slice(this.#received));
+    }
     this.#end({
       kind: 'finished',
       id: request.id,
@@ -130,6 +151,8 @@ class PendingRequest implements Pending {
   #push(events: readonly string[]): void {
     if (events.length === 0) return;
     this.#received += events.length;
+    this.#fingerprint = fingerprintOf(events, this.#fingerprint);
+    if (this.#isForgotten) return;
     for (const event of events) this.#events.push(event);
     this.onEvents?.();
   }
@@ -147,19 +170,40 @@ class PendingRequest implements Pending {
   }
 
   acknowledge(bytes: number): void {
+    this.#takenBytes = bytes;
     if (this.#workerId !== undefined) {
       this.#publish(processChannel(this.#workerId), { kind: 'taken', id: this.id, bytes });
     }
   }
 
+  /** An acknowledgement may have been lost; and what can no longer be passed on must not be waited for. */
+  acknowledgeAgain(): void {
+    this.acknowledge(this.isBroken ? Number.MAX_SAFE_INTEGER : this.#takenBytes);
+  }
+
+  /** Says again what the worker may have missed, since nothing is heard of it. */
+  repeat(): void {
+    if (this.#isAborted) this.abort();
+    else this.acknowledgeAgain();
+  }
+
   abort(): void {
+    this.#isAborted = true;
     const channel = this.#workerId === undefined ? ALL_WORKERS_CHANNEL : processChannel(this.#workerId);
     this.#publish(channel, { kind: 'abort', id: this.id });
   }
 
   forget(): void {
-    this.#forget(this.id);
+    this.#isForgotten = true;
+    this.#events = [];
+    // an abort may be lost: the request stays known here until the worker has settled it
+    if (!this.#isAborted) this.#forget(this.id);
   }
+}
+
+/** Tells two answers apart by how long their events are, one after the other, without keeping them. */
+function fingerprintOf(events: readonly string[], before = 0): number {
+  return events.reduce((fingerprint, event) => (Math.imul(fingerprint, 31) + event.length) | 0, before);
 }
 
 export async function makeRelay(options: {
@@ -172,6 +216,7 @@ export async function makeRelay(options: {
   const pending = new Map<string, PendingRequest>();
   let isSweeping = false;
   let mayHaveLostFrames = false;
+  let hasLetGo = false;
 
   await bus.subscribe(processChannel(options.ingressId), (frame) => {
     if (frame.kind === 'events' || frame.kind === 'finished') pending.get(frame.id)?.hear(frame);
@@ -185,6 +230,8 @@ export async function makeRelay(options: {
     mayHaveLostFrames = false;
     const silentSince = Date.now() - SILENCE_MS;
     const due: string[] = [];
+    const voided = [...pending.values()].filter((request) => request.isToBeVoided).map(({ id }) => id);
+    if (voided.length > 0) await voidRequests(pool, voided);
     for (const request of pending.values()) {
       if (everything || request.isBroken || request.lastHeardAt < silentSince) {
         request.lastHeardAt = Date.now();
@@ -196,6 +243,7 @@ export async function makeRelay(options: {
         pending.get(request.id)?.recover(request);
       }
     }
+    for (const id of due) pending.get(id)?.repeat();
   }
 
   const timer = setInterval(() => {
@@ -214,17 +262,27 @@ export async function makeRelay(options: {
     expect(id) {
       const request = new PendingRequest(
         id,
-        (channel, frame) => bus.publish(channel, frame),
+        (channel, frame) => {
+          if (!hasLetGo || frame.kind !== 'abort') bus.publish(channel, frame);
+        },
         (forgotten) => pending.delete(forgotten),
       );
       pending.set(id, request);
       return request;
+    },
+    abort(id) {
+      const waiting = pending.get(id);
+      if (waiting === undefined) bus.publish(ALL_WORKERS_CHANNEL, { kind: 'abort', id });
+      else waiting.abort();
     },
     get isConnected() {
       return bus.isConnected;
     },
     get pendingCount() {
       return pending.size;
+    },
+    letGo() {
+      hasLetGo = true;
     },
     close() {
       clearInterval(timer);

@@ -1,7 +1,7 @@
 /**
  * One ingress: its connections, its caches, its HTTP server. Started by `index.ts` (the web process) and by `npm start`.
  */
-import { type Server, createServer } from 'node:http';
+import { type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
 import { makeCatalogueCache } from '../core/catalogue.ts';
@@ -17,7 +17,7 @@ import { answerClientError } from './client-errors.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
-import { makeRelay } from './relay.ts';
+import { type Relay, makeRelay } from './relay.ts';
 import { makeSubmit } from './submit.ts';
 
 export interface Ingress {
@@ -30,6 +30,7 @@ const POOL_SIZE = 10;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** Requests that are still open after this are cut: their results wait in the database. */
 const DRAIN_MS = 20_000;
+const IDLE_CLOSE_MS = 250;
 
 export async function startIngress(options: {
   config: Config;
@@ -88,7 +89,14 @@ export async function startIngress(options: {
     load,
     now: () => new Date(),
   });
-  const server = createServer(app.callback());
+  const handle = app.callback();
+  const open = new Set<ServerResponse>();
+  const server = createServer((request, response) => {
+    if (!server.listening) response.setHeader('Connection', 'close');
+    open.add(response);
+    response.once('close', () => open.delete(response));
+    void handle(request, response);
+  });
   server.on('clientError', answerClientError);
   server.requestTimeout = 120_000; // a body must arrive within it
   server.headersTimeout = 15_000;
@@ -98,7 +106,7 @@ export async function startIngress(options: {
   return {
     port: (server.address() as AddressInfo).port,
     shutdown: [
-      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server) },
+      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server, open, relay) },
       {
         name: 'ingress: close',
         run: async () => {
@@ -126,11 +134,19 @@ function listen(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-function closeServer(server: Server): Promise<void> {
+/** Callers that keep their connection are told to come back on another with their next request: it would never end. */
+function closeServer(server: Server, open: ReadonlySet<ServerResponse>, relay: Relay): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+    const cut = setTimeout(() => {
+      relay.letGo();
+      server.closeAllConnections();
+    }, DRAIN_MS);
+    for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close');
+    // a stream that has begun cannot say it any more: its connection goes once it is idle
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CLOSE_MS);
     server.close(() => {
       clearTimeout(cut);
+      clearInterval(idle);
       resolve();
     });
     server.closeIdleConnections();

@@ -10,10 +10,10 @@ import type { Context } from './context.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 
-/** Bytes taken between two acknowledgements. */
+/** Bytes taken between two acknowledgements, and never more than a quarter of what may be in flight. */
 const ACKNOWLEDGE_BYTES = 64 * 1024;
 
-type StreamConfig = Pick<Config, 'streamCommentSeconds'>;
+type StreamConfig = Pick<Config, 'streamCommentSeconds' | 'streamWindowBytes'>;
 
 /**
  * Relays a stream to its end. Nothing is sent before the first event, so a request that fails at once is answered with its
@@ -23,22 +23,26 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
   const { res } = ctx;
   let isGone = false;
   let wake = (): void => {};
-  res.once('close', () => {
-    if (res.writableFinished) return;
+  const leave = (): void => {
+    if (res.writableFinished || isGone) return;
     isGone = true;
     pending.abort();
     wake();
-  });
+  };
+  res.once('close', leave);
+  if (res.destroyed) leave(); // gone while the request was being submitted
   pending.onEvents = () => wake();
 
   let finished: FinishedFrame | undefined;
   void pending.finished.then((frame) => {
     finished = frame;
+    wake(); // also when it was finished before anybody asked
   });
 
   let isOpen = false;
   let sentBytes = 0;
   let acknowledgedBytes = 0;
+  const acknowledgeBytes = Math.min(ACKNOWLEDGE_BYTES, config.streamWindowBytes / 4);
   const commentMs = config.streamCommentSeconds * 1000;
   const idle = setInterval(() => {
     if (!isOpen) {
@@ -57,7 +61,7 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
         const text = events.map((event) => `data: ${event}\n\n`).join('');
         sentBytes += Buffer.byteLength(text);
         if (!res.write(text)) await drained(res);
-        if (sentBytes - acknowledgedBytes >= ACKNOWLEDGE_BYTES) {
+        if (sentBytes - acknowledgedBytes >= acknowledgeBytes) {
           pending.acknowledge(sentBytes);
           acknowledgedBytes = sentBytes;
         }
@@ -75,7 +79,8 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
     pending.onEvents = undefined;
     if (isGone) ctx.respond = false;
   }
-  end(ctx, finished, isOpen);
+  if (pending.isForked) ctx.res.destroy();
+  else end(ctx, finished, isOpen);
 }
 
 function end(ctx: Context, finished: FinishedFrame, isOpen: boolean): void {

@@ -39,10 +39,14 @@ class RunAgain extends Error {}
 export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOptions): Task {
   return async (rawPayload: unknown, helpers: JobHelpers) => {
     const payload = rawPayload as PaidJobPayload<Input>;
-    const isFirstRun = helpers.job.attempts === 1;
+    // a crash of the database can take back that the job was taken: it comes again while it runs
+    const sameRequest = options.active.find(payload.id);
+    await sameRequest?.over;
+    const isFirstRun = helpers.job.attempts === 1 && sameRequest === undefined;
     if (!isFirstRun || Date.now() - payload.createdAtMs > FRESH_MS) {
       const verdict = await look(task, payload, helpers.job.attempts, options);
       if (verdict === 'ended') return;
+      if (sameRequest !== undefined) throw new RunAgain('the run before it was stopped');
       if (verdict === 'void') {
         await settle(payload, { kind: 'failed', code: 'generation_failed' }, new Date(), helpers.job.attempts, [], options);
         return;
@@ -77,7 +81,8 @@ async function look<Input>(
   const found = await findState(pool, payload.id);
   if (found?.isOpen !== true) return 'ended';
   if (attempts > MAX_RUNS) return 'void';
-  if (attempts > 1 && found.state === 'running' && !task.mayRepeat(payload)) return 'void';
+  // running: somebody began it, also where a crash of the database took back that the job was taken
+  if (found.state === 'running' && !task.mayRepeat(payload)) return 'void';
   // nobody is left to read the stream, and nothing of it has been read
   if (payload.isStream && !found.isAwaited) return 'void';
   return 'run';
@@ -160,6 +165,7 @@ async function settle(
   const frame: FinishedFrame = {
     kind: 'finished',
     id: payload.id,
+    workerId: options.workerId,
     run,
     state: settled.state,
     costAp: settled.costAp,

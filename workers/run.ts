@@ -41,6 +41,8 @@ export class Run {
   readonly events: string[] = [];
   /** Whether the database has been told that the request runs. */
   isMarked = false;
+  /** Resolves when this run has ended, whichever way. */
+  readonly over: Promise<void>;
 
   readonly #options: RunOptions;
   readonly #controller = new AbortController();
@@ -48,11 +50,16 @@ export class Run {
   #sentBytes = 0;
   #takenBytes = 0;
   #onTaken: (() => void) | undefined;
+  #isDetached = false;
+  #isOver!: () => void;
 
   constructor(options: RunOptions) {
     this.payload = options.payload;
     this.number = options.number;
     this.#options = options;
+    this.over = new Promise((resolve) => {
+      this.#isOver = resolve;
+    });
     this.#deadline = setTimeout(() => this.abort('deadline'), Math.max(options.payload.deadlineAtMs - Date.now(), 0));
   }
 
@@ -80,7 +87,7 @@ export class Run {
     const { ingressId } = this.payload;
     const first = this.events.length;
     this.events.push(event);
-    if (ingressId === null) return;
+    if (ingressId === null || this.#isDetached) return;
     this.#options.bus.publish(processChannel(ingressId), {
       kind: 'events',
       id: this.id,
@@ -93,6 +100,12 @@ export class Run {
     if (this.#sentBytes - this.#takenBytes > this.#options.windowBytes) await this.#readerCatchesUp();
   }
 
+  /** Nobody reads any more, and not by the caller's doing: the stream goes on and is kept for collection. */
+  detach(): void {
+    this.#isDetached = true;
+    this.#onTaken?.();
+  }
+
   /** The reader has taken this many bytes since the stream began. */
   taken(bytes: number): void {
     this.#takenBytes = Math.max(this.#takenBytes, bytes);
@@ -100,23 +113,32 @@ export class Run {
   }
 
   async #readerCatchesUp(): Promise<void> {
-    while (!this.signal.aborted && this.#sentBytes - this.#takenBytes > this.#options.windowBytes) {
+    const { bus, slowReaderMs, windowBytes } = this.#options;
+    const isFarBehind = (): boolean =>
+      !this.signal.aborted && !this.#isDetached && this.#sentBytes - this.#takenBytes > windowBytes;
+    let lastTakenAt = performance.now();
+    // without a carrier no acknowledgement can come: the stream goes on, and its reader finds it in the database
+    while (isFarBehind() && bus.isConnected) {
       const before = this.#takenBytes;
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.#onTaken = resolve;
-        timer = setTimeout(resolve, this.#options.slowReaderMs);
+        timer = setTimeout(resolve, Math.min(slowReaderMs, CARRIER_CHECK_MS));
       });
       clearTimeout(timer);
       this.#onTaken = undefined;
-      if (this.#takenBytes === before && !this.signal.aborted) this.abort('client_gone');
+      if (this.#takenBytes !== before) lastTakenAt = performance.now();
+      else if (performance.now() - lastTakenAt >= slowReaderMs && isFarBehind()) this.abort('client_gone');
     }
   }
 
   end(): void {
     clearTimeout(this.#deadline);
+    this.#isOver();
   }
 }
 
+/** While waiting for a reader: how often to see whether the carrier still stands. */
+const CARRIER_CHECK_MS = 500;
 /** "data: " and the blank line, as the ingress counts them. */
 const FRAMING_BYTES = 8;

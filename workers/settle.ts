@@ -52,7 +52,6 @@ export function makeSettler(pool: Pool): Coalescer<Settlement, Settled> {
 
 async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Settled[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
-  let mayBeCommitted = false;
   for (;;) {
     try {
       const { rows } = await pool.query<Row>({ ...SETTLE, values: [JSON.stringify(batch.map(toJson))] });
@@ -60,14 +59,12 @@ async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Se
       return batch.map((settlement) => {
         const row = byId.get(settlement.requestId);
         if (row === undefined) throw new Error('settle_requests does not know the request');
-        // after a lost connection our own commit looks like somebody else's: the same ending is ours
-        const isOurs = row.is_settled || (mayBeCommitted && row.state === settlement.state);
-        return { isSettled: isOurs, state: row.state, costAp: row.cost_ap };
+        // after a lost connection our own commit looks like somebody else's, and may be: the ingress looks at what is stored
+        return { isSettled: row.is_settled, state: row.state, costAp: row.cost_ap };
       });
     } catch (error) {
-      if (isConnectionError(error) && Date.now() < deadline) {
-        mayBeCommitted = true;
-      } else if (!isTransientError(error)) {
+      const isWorthWaiting = isConnectionError(error) && Date.now() < deadline;
+      if (!isWorthWaiting && !isTransientError(error)) {
         // one settlement the database cannot take must not keep its neighbours off the books
         if (batch.length > 1 && !isConnectionError(error)) {
           return (await Promise.all(batch.map((one) => settleBatch(pool, [one])))).flat();

@@ -2,7 +2,7 @@
  * One worker: the queue engine with our tasks, heartbeats, rescue. Started by `index.ts` (the worker process) and by `npm start`.
  */
 import { EventEmitter } from 'node:events';
-import { Logger as EngineLogger, type TaskList, type WorkerEvents, run } from 'graphile-worker';
+import { Logger as EngineLogger, type TaskList, type WorkerEvents, type WorkerPool, run } from 'graphile-worker';
 import { v4 as uuidv4 } from 'uuid';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
@@ -14,6 +14,8 @@ import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { every, makeActiveRuns } from './active-runs.ts';
 import { makePaidTask } from './executor.ts';
+import { makePatient } from './patient-pool.ts';
+import { type Engine, makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
@@ -70,7 +72,13 @@ export async function startWorker(options: {
     [chat.name]: makePaidTask(chat, executor),
     ...makeMaintenanceTasks(pool),
   };
-  const enginePool = await makeEnginePool(databaseUrl, onError('an idle queue connection broke'));
+  let lastOutageAt = Number.NEGATIVE_INFINITY;
+  const enginePool = makePatient(
+    await makeEnginePool(databaseUrl, onError('an idle queue connection broke')),
+    () => {
+      lastOutageAt = Date.now();
+    },
+  );
   const engine = await startEngine({ config, enginePool, taskList, logger });
   const heartbeat = await startHeartbeat({
     pool,
@@ -78,7 +86,11 @@ export async function startWorker(options: {
     intervalMs: config.heartbeatSeconds * 1000,
     onError: onError('the heartbeat was not written'),
   });
-  const rescue = every(config.heartbeatSeconds * 1000, () => rescueOnce(pool, config.deadAfterSeconds, logger), logger);
+  const rescue = every(
+    config.heartbeatSeconds * 1000,
+    makeRescue({ pool, enginePool, engine, lastOutageAt: () => lastOutageAt, config, logger }),
+    logger,
+  );
 
   return {
     shutdown: [
@@ -140,12 +152,17 @@ async function startEngine(options: {
   enginePool: Pool;
   taskList: TaskList;
   logger: Logger;
-}): Promise<{ poolId: string; stop: () => Promise<void> }> {
+}): Promise<Engine & { stop: () => Promise<void> }> {
   const { config, enginePool, taskList, logger } = options;
   const events = new EventEmitter() as WorkerEvents;
-  let poolId = '';
+  let engine: WorkerPool | undefined;
+  let localQueue: { readonly jobQueue: readonly { readonly id: string }[] } | undefined;
+  let isStopping = false;
   events.on('pool:create', ({ workerPool }) => {
-    poolId = workerPool.id;
+    engine = workerPool;
+  });
+  events.on('localQueue:init', (event) => {
+    localQueue = event.localQueue;
   });
   const runner = await run({
     pgPool: enginePool,
@@ -164,11 +181,23 @@ async function startEngine(options: {
       },
     },
   });
-  runner.promise.catch((error: unknown) => {
+  const onEnd = (error?: unknown): void => {
+    if (error === undefined && isStopping) return;
     logger.fatal({ err: error }, 'the queue engine stopped');
     process.exit(1);
-  });
-  return { poolId, stop: () => runner.stop() };
+  };
+  runner.promise.then(() => onEnd(), onEnd);
+  return {
+    poolId: engine?.id ?? '',
+    knownJobs: () => [
+      ...(engine?._workers ?? []).map((worker) => worker.getActiveJob()?.id),
+      ...(localQueue?.jobQueue ?? []).map((job) => job.id),
+    ].filter((id) => id !== undefined),
+    stop: () => {
+      isStopping = true;
+      return runner.stop();
+    },
+  };
 }
 
 /** It wants a connection a job; with its local queue jobs share a few. */
@@ -180,15 +209,4 @@ function engineLogger(logger: Logger): EngineLogger {
     if (level === 'error') logger.error({ engine: message }, 'queue engine');
     else if (level === 'warning' && !POOL_SIZE_ADVICE.test(message)) logger.warn({ engine: message }, 'queue engine');
   });
-}
-
-/** Takes up what the dead left: jobs of silent workers, holds past their deadline. Every worker does it; one at a time works. */
-async function rescueOnce(pool: Pool, deadAfterSeconds: number, logger: Logger): Promise<void> {
-  const reaped = await pool.query<{ dead: number }>('select app.reap_processes(make_interval(secs => $1)) as dead', [
-    deadAfterSeconds,
-  ]);
-  const dead = reaped.rows[0]?.dead ?? 0;
-  if (dead > 0) logger.warn({ dead }, 'silent processes were taken off the list, their jobs run again');
-  const expired = await pool.query('select from app.expire_holds()');
-  if ((expired.rowCount ?? 0) > 0) logger.warn({ expired: expired.rowCount }, 'holds past their deadline were voided');
 }

@@ -12,7 +12,10 @@ export interface EventsFrame {
   readonly id: string;
   /** The worker that runs it, for acknowledgements and aborts. */
   readonly workerId: string;
-  /** Which run of the request this is: a request that is run again has a new one. */
+  /**
+   * Which run of the request this is: a request that is run again has a higher one. A crash of the database can take back
+   * that a job was taken, so one number may be two workers'.
+   */
   readonly run: number;
   /** Number of the first event, from 0. */
   readonly first: number;
@@ -24,6 +27,8 @@ export interface EventsFrame {
 export interface FinishedFrame {
   readonly kind: 'finished';
   readonly id: string;
+  /** The worker that ran it; undefined when the database says so. */
+  readonly workerId?: string;
   readonly run: number;
   readonly state: FinalState;
   readonly costAp: number;

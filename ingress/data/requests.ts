@@ -118,6 +118,15 @@ export async function listRequests(pool: Pool, filter: RequestFilter): Promise<R
   return rows;
 }
 
+/** Ends requests without a charge, whoever's they are; one that has ended stays as it is. */
+export async function voidRequests(pool: Pool, ids: readonly string[]): Promise<void> {
+  await pool.query({
+    name: 'void_requests',
+    text: 'select count(*) from unnest($1::uuid[]) r(id), lateral app.cancel_request(r.id, null)',
+    values: [ids],
+  });
+}
+
 const CANCEL_REQUEST = {
   name: 'cancel_request',
   text: 'select is_settled as "isSettled", state from app.cancel_request($1, $2)',
