@@ -633,6 +633,8 @@ create function app.ensure_partition(p_parent text, p_name text, p_from timestam
 create function app.expire_holds(p_limit integer DEFAULT 500) returns TABLE(request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.failed_jobs() returns TABLE(id bigint, task text, attempts integer, max_attempts integer, last_error text, created_at timestamp with time zone, failed_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;
 create function app.find_key(p_secret_hash bytea) returns TABLE(key_id uuid, account_id uuid, prefix text, scopes text[], key_models text[], cap_per_request_ap bigint, cap_daily_ap bigint, cap_monthly_ap bigint, rate_per_minute integer, expires_at timestamp with time zone, revoked_at timestamp with time zone, account_kind text, account_approved boolean, account_models text[], account_created_at timestamp with time zone, language text, subject text, card_on_file boolean, had_initial_grant boolean, has_purchased boolean, has_balance boolean) language sql stable security definer set search_path=pg_catalog, pg_temp;
+create function app.free_forgotten_jobs(p_pool_id text, p_known bigint[], p_age interval) returns integer language sql set search_path=pg_catalog, pg_temp;
+create function app.free_orphaned_jobs(p_silence interval) returns integer language sql set search_path=pg_catalog, pg_temp;
 create function app.give_back_caps(p_requests uuid[]) returns void language sql set search_path=pg_catalog, pg_temp;
 create function app.guard_price() returns trigger language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.import_catalogue(p_file jsonb, p_prune boolean, p_actor text) returns jsonb language plpgsql security definer set search_path=pg_catalog, pg_temp;
@@ -642,7 +644,7 @@ create function app.issue_key(p_account uuid, p_secret_hash bytea, p_prefix text
 create function app.issue_operator_token(p_name text, p_role text, p_secret_hash bytea, p_actor text) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.leave(p_id uuid) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.ledger_check() returns TABLE(accounts bigint, entries bigint, open_holds bigint, stale_holds bigint, drift_ap bigint, problems jsonb) language sql stable security definer set search_path=pg_catalog, pg_temp;
-create function app.lost_holds(p_requests uuid[]) returns SETOF uuid language sql stable security definer set search_path=pg_catalog, pg_temp;
+create function app.lost_holds(p_requests uuid[]) returns SETOF uuid language sql stable security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.maintain_partitions(p_now timestamp with time zone DEFAULT now()) returns void language plpgsql security definer set search_path=pg_catalog, pg_temp set lock_timeout=1s;
 create function app.mark_running(p_requests uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.milli_ap_to_ap(p_milli_ap bigint) returns bigint language sql immutable parallel safe;
