@@ -93,13 +93,13 @@ export async function fill(client: pg.Client, rows: number): Promise<LargeTables
   );
   await client.query(
     `insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, reason)
-       select account_id, 'purchase', 1000000 - sum(amount_ap), 1000000, 'opening' from app.ledger_entries
-         where account_id in (select id from account_numbers) group by account_id`,
+       select a.id, 'purchase', 1000000 - coalesce(sum(l.amount_ap), 0), 1000000, 'opening'
+         from account_numbers a left join app.ledger_entries l on l.account_id = a.id group by a.id`,
   );
   await client.query(
-    `insert into app.balances (account_id, balance_ap, held_ap, purchased_ap)
-       select l.account_id, sum(l.amount_ap), coalesce((select sum(h.amount_ap) from app.holds h where h.account_id = l.account_id), 0), 0
-         from app.ledger_entries l where l.account_id in (select id from account_numbers) group by l.account_id`,
+    `insert into app.balances (account_id, balance_ap, held_ap)
+       select a.id, 1000000, coalesce((select sum(h.amount_ap) from app.holds h where h.account_id = a.id), 0)
+         from account_numbers a`,
   );
   await client.query(
     `insert into app.cap_usage (subject_id, scope, period_start, used_ap)

@@ -20,6 +20,13 @@ as $$
       from app.balances b
       full join sums s on s.account_id = b.account_id
       full join open o on o.account_id = coalesce(b.account_id, s.account_id)
+  ), paired as materialized (
+    -- both large tables once: requests beside their charges, but for the pairs that agree
+    select q.id, q.account_id, q.cost_ap, q.finished_at is null as is_open,
+           l.request_id as charged_id, l.account_id as charged_account_id, -l.amount_ap as charged_ap
+      from app.requests q
+      full join (select * from app.ledger_entries where kind = 'charge') l on l.request_id = q.id
+      where (q.finished_at is null or q.cost_ap is distinct from coalesce(-l.amount_ap, 0) or q.account_id <> l.account_id)
   ), faults as (
     (select jsonb_build_object('problem', 'balance_differs_from_ledger', 'account_id', account_id,
                               'balance_ap', balance_ap, 'ledger_ap', ledger_ap) as fault
@@ -37,18 +44,16 @@ as $$
       where q.id is null or q.finished_at is not null or q.hold_ap <> h.amount_ap or q.account_id <> h.account_id limit 100)
     union all
     (select jsonb_build_object('problem', 'open_request_without_hold', 'request_id', q.id)
-      from app.requests q
-      where q.finished_at is null and not exists (select from app.holds h where h.request_id = q.id) limit 100)
+      from paired q
+      where q.is_open and not exists (select from app.holds h where h.request_id = q.id) limit 100)
     union all
-    (select jsonb_build_object('problem', 'charge_differs_from_request', 'request_id', l.request_id,
-                              'charged_ap', -l.amount_ap, 'cost_ap', q.cost_ap)
-      from app.ledger_entries l left join app.requests q on q.id = l.request_id
-      where l.kind = 'charge' and (q.id is null or q.cost_ap is distinct from -l.amount_ap or q.account_id <> l.account_id) limit 100)
+    (select jsonb_build_object('problem', 'charge_differs_from_request', 'request_id', charged_id,
+                              'charged_ap', charged_ap, 'cost_ap', cost_ap)
+      from paired
+      where charged_id is not null and (cost_ap is distinct from charged_ap or account_id <> charged_account_id) limit 100)
     union all
-    (select jsonb_build_object('problem', 'cost_without_charge', 'request_id', q.id, 'cost_ap', q.cost_ap)
-      from app.requests q
-      where q.cost_ap > 0
-        and not exists (select from app.ledger_entries l where l.request_id = q.id and l.kind = 'charge') limit 100)
+    (select jsonb_build_object('problem', 'cost_without_charge', 'request_id', id, 'cost_ap', cost_ap)
+      from paired where cost_ap > 0 and charged_id is null limit 100)
   )
   select (select count(*) from app.accounts),
          coalesce(sum(c.entries), 0)::bigint,
