@@ -7,7 +7,7 @@ import { ServiceError } from '../core/errors.ts';
 import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
-import { findRequest } from './data/requests.ts';
+import { cancelRequest, findRequest } from './data/requests.ts';
 import { isOldEnoughForGrant } from './middleware/authenticate.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
@@ -81,9 +81,13 @@ async function answerWhenFinished(
   stopWhenCallerLeaves: boolean,
 ): Promise<void> {
   const onClose = (): void => {
-    if (!ctx.res.writableFinished && stopWhenCallerLeaves) pending.abort();
+    if (ctx.res.writableFinished || !stopWhenCallerLeaves) return;
+    pending.abort();
+    // without the relay only the books can tell the worker
+    if (!services.relay.isConnected) void cancelUnheard(services, pending.id, callerOf(ctx).accountId);
   };
   ctx.res.once('close', onClose);
+  if (ctx.res.destroyed) onClose(); // gone while the request was being submitted
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), services.config.edgeWaitSeconds * 1000);
@@ -95,13 +99,21 @@ async function answerWhenFinished(
   else answerFinished(ctx, finished);
 }
 
+async function cancelUnheard({ pool, logger }: Services, id: string, accountId: string): Promise<void> {
+  try {
+    await cancelRequest(pool, id, accountId);
+  } catch (error) {
+    logger.warn({ err: error, requestId: id }, 'a request whose caller left could not be cancelled');
+  }
+}
+
 /** 202: the job goes on, the caller collects. */
 function answerAccepted(ctx: Context, id: string): void {
   const statusUrl = `/v1/requests/${id}`;
   ctx.status = 202;
   ctx.set('Location', statusUrl);
   ctx.set('Retry-After', '1');
-  ctx.body = { id, status: 'queued', status_url: `${ctx.origin}${statusUrl}` };
+  ctx.body = { id, status: 'queued', status_url: `${ctx.protocol}://${ctx.host}${statusUrl}` };
 }
 
 function answerFinished(ctx: Context, finished: FinishedFrame): void {

@@ -2,7 +2,7 @@
  * One ingress: its connections, its caches, its HTTP server. Started by `index.ts` (the web process) and by `npm start`.
  */
 import { type Server, type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
@@ -98,6 +98,11 @@ export async function startIngress(options: {
     void handle(request, response);
   });
   server.on('clientError', answerClientError);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   server.requestTimeout = 120_000; // a body must arrive within it
   server.headersTimeout = 15_000;
   server.keepAliveTimeout = 75_000; // longer than the router in front keeps its connections
@@ -106,7 +111,7 @@ export async function startIngress(options: {
   return {
     port: (server.address() as AddressInfo).port,
     shutdown: [
-      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server, open, relay) },
+      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server, sockets, open, relay) },
       {
         name: 'ingress: close',
         run: async () => {
@@ -135,7 +140,17 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 }
 
 /** Callers that keep their connection are told to come back on another with their next request: it would never end. */
-function closeServer(server: Server, open: ReadonlySet<ServerResponse>, relay: Relay): Promise<void> {
+function closeServer(
+  server: Server,
+  sockets: ReadonlySet<Socket>,
+  open: ReadonlySet<ServerResponse>,
+  relay: Relay,
+): Promise<void> {
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    // one that was opened in advance and never used is not idle to Node until its first request
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+  };
   return new Promise((resolve) => {
     const cut = setTimeout(() => {
       relay.letGo();
@@ -143,12 +158,12 @@ function closeServer(server: Server, open: ReadonlySet<ServerResponse>, relay: R
     }, DRAIN_MS);
     for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close');
     // a stream that has begun cannot say it any more: its connection goes once it is idle
-    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CLOSE_MS);
+    const idle = setInterval(closeIdle, IDLE_CLOSE_MS);
     server.close(() => {
       clearTimeout(cut);
       clearInterval(idle);
       resolve();
     });
-    server.closeIdleConnections();
+    closeIdle();
   });
 }

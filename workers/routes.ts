@@ -6,7 +6,10 @@ import {
   BrokenCircuitError,
   CircuitBreakerPolicy,
   ConsecutiveBreaker,
+  DelegateBackoff,
   ExponentialBackoff,
+  type IBackoff,
+  type IRetryBackoffContext,
   circuitBreaker,
   handleWhen,
   retry,
@@ -82,7 +85,7 @@ export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<strin
       for (const route of routes) {
         const again = retry(
           handleWhen((error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted),
-          { maxAttempts: TRIES - 1, backoff: new ExponentialBackoff(BACKOFF) },
+          { maxAttempts: TRIES - 1, backoff: pause },
         );
         try {
           return await breakerOf(route).execute(() => again.execute(() => work(providerOf(route.provider), route)));
@@ -115,6 +118,14 @@ function isWorthRetrying(error: unknown): boolean {
     (error.retryAfterSeconds === undefined || error.retryAfterSeconds <= MAX_RETRY_AFTER_SECONDS)
   );
 }
+
+/** The pause before another try: as long as the provider asks for, and never shorter than ours. */
+const pause = new DelegateBackoff<IRetryBackoffContext<unknown>, IBackoff<unknown>>((context, before) => {
+  const own = (before ?? new ExponentialBackoff(BACKOFF)).next(context);
+  const error = 'error' in context.result ? context.result.error : undefined;
+  const askedMs = error instanceof ProviderError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+  return { delay: Math.max(own.duration, askedMs), state: own };
+});
 
 /** By priority; within one priority drawn by weight. */
 function inOrder(routes: readonly Route[]): Route[] {

@@ -2,6 +2,7 @@
  * `/v1/requests`: the caller's requests, their state, their results while they are kept, and cancelling them.
  */
 import { assembleCompletion } from '../../core/chat-assembly.ts';
+import type { Pool } from '../../core/database.ts';
 import { ServiceError, errorBody } from '../../core/errors.ts';
 import { type Context, type Handler, callerOf } from '../context.ts';
 import { type RequestRow, type StoredResult, cancelRequest, findRequest, listRequests } from '../data/requests.ts';
@@ -13,8 +14,11 @@ const AREAS = ['llm', 'tts', 'images', 'x', 'cert'];
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
+const MAX_ID_TIME_MS = 2 ** 48 - 1;
 /** How long a cancelled stream has to be settled by its worker, which knows what was produced. */
 const CANCEL_PATIENCE_MS = 2000;
+const CANCEL_POLL_MS = 25;
 
 /** GET /v1/requests/{id} */
 export function getRequest({ pool }: Services): Handler {
@@ -59,23 +63,22 @@ export function postCancel({ pool, relay }: Services): Handler {
     let request = await findRequest(pool, id, accountId);
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) {
-      const pending = relay.expect(id);
-      try {
-        pending.abort();
-        if (request.isStream) {
-          await Promise.race([
-            pending.finished,
-            new Promise((resolve) => setTimeout(resolve, CANCEL_PATIENCE_MS)),
-          ]);
-        }
-        await cancelRequest(pool, id, accountId);
-      } finally {
-        pending.forget();
-      }
+      relay.abort(id);
+      if (request.isStream) await finishedWithin(CANCEL_PATIENCE_MS, pool, id, accountId);
+      await cancelRequest(pool, id, accountId);
       request = (await findRequest(pool, id, accountId)) ?? request;
     }
     ctx.body = requestView(request);
   };
+}
+
+async function finishedWithin(milliseconds: number, pool: Pool, id: string, accountId: string): Promise<void> {
+  const deadline = Date.now() + milliseconds;
+  while (Date.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, CANCEL_POLL_MS));
+    const request = await findRequest(pool, id, accountId);
+    if (request?.finishedAt !== null) return;
+  }
 }
 
 function requestView(request: RequestRow): Record<string, unknown> {
@@ -151,5 +154,5 @@ function date(ctx: Context, name: string): Date | undefined {
   if (text === undefined) return undefined;
   const value = new Date(text);
   if (Number.isNaN(value.getTime())) throw new ServiceError('invalid_parameter', { param: name });
-  return value;
+  return new Date(Math.min(Math.max(value.getTime(), 0), MAX_ID_TIME_MS));
 }

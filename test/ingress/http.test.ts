@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { afterEach, describe, it } from 'mocha';
-import { type Answer, chatBody, MODEL, withTestService } from '../helpers/service.ts';
+import { type Answer, chatBody, MODEL, startTestService, withTestService } from '../helpers/service.ts';
 
 const CHAT = '/v1/chat/completions';
 const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -192,4 +192,18 @@ describe('responses', () => {
       }
     });
   });
+});
+
+describe('an ingress that stops', () => {
+  it('does not wait for connections that were opened in advance and never used', async () => {
+    const service = await startTestService();
+    const socket = connect(Number(new URL(service.urls[0] ?? '').port), '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    // answered after the socket above was taken in
+    await service.get('/');
+    const before = performance.now();
+    await service.stop();
+    expect(performance.now() - before).to.be.below(5000);
+    socket.destroy();
+  }).timeout(30_000);
 });
