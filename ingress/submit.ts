@@ -2,8 +2,8 @@
  * Reserve, record and enqueue, in one call to the database shared by all requests of this moment. Each is accepted or refused
  * by itself. When the connection breaks, nobody knows whether the batch was committed: the ids say, once it is back.
  */
-import { makeCoalescer } from '../core/coalesce.ts';
-import { type Pool, isConnectionError, isTransientError } from '../core/database.ts';
+import { HOT_PATH_PACE, makeCoalescer } from '../core/coalesce.ts';
+import { type Pool, isConnectionError, isTransientError, wasNeverSent } from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Quote } from '../core/pricing.ts';
 
@@ -68,38 +68,78 @@ const MAX_BATCH = 100;
 /** How long a request waits for a database that went away before it is given up. */
 const OUTAGE_PATIENCE_MS = 15_000;
 const RETRY_DELAY_MS = 250;
+/** How much longer one waits that may have been committed: to be told of an error and charged must not happen. */
+const UNKNOWN_PATIENCE_MS = 60_000;
+
+/** The database went away with the batch and has not come back: it may be on the books. */
+class OutcomeUnknown extends Error {}
 
 export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
   const coalescer = makeCoalescer<Submission, Row>({
     run: (batch) => runBatch(pool, initialGrantAp, batch),
     maxBatch: MAX_BATCH,
     maxInFlight: 1,
+    pace: HOT_PATH_PACE,
   });
   const submit = async (submission: Submission): Promise<Submitted> =>
-    toResult(await coalescer.add(submission), submission);
+    toResult(
+      await coalescer.add(submission).catch((error: unknown) => findOut(pool, submission, error)),
+      submission,
+    );
   return Object.assign(submit, { drain: () => coalescer.drain() });
 }
 
-async function runBatch(pool: Pool, initialGrantAp: number, batch: readonly Submission[]): Promise<Row[]> {
+async function runBatch(
+  pool: Pool,
+  initialGrantAp: number,
+  batch: readonly Submission[],
+  isUncertain = false,
+): Promise<Row[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
-  let mayBeCommitted = false;
+  let mayBeCommitted = isUncertain;
   for (;;) {
     try {
       if (mayBeCommitted) return await resumeBatch(pool, initialGrantAp, batch);
       return await callSubmit(pool, initialGrantAp, batch);
     } catch (error) {
-      if (isConnectionError(error) && Date.now() < deadline) {
-        mayBeCommitted = true;
+      if (isConnectionError(error)) {
+        mayBeCommitted ||= !wasNeverSent(error);
+        if (Date.now() >= deadline) {
+          throw mayBeCommitted ? new OutcomeUnknown('the database is away', { cause: error }) : error;
+        }
+      } else if (mayBeCommitted && isUniqueViolation(error) && Date.now() < deadline) {
+        // committed after all, a moment after it was looked for: look again
       } else if (!isTransientError(error)) {
         // one request the database cannot take must not refuse its neighbours
-        if (batch.length > 1 && !isConnectionError(error)) {
-          return (await Promise.all(batch.map((one) => runBatch(pool, initialGrantAp, [one])))).flat();
+        if (batch.length > 1) {
+          return (await Promise.all(batch.map((one) => runBatch(pool, initialGrantAp, [one], mayBeCommitted)))).flat();
         }
         throw error;
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
     }
   }
+}
+
+function isUniqueViolation(error: unknown): boolean {
+  return (error as { code?: unknown }).code === '23505';
+}
+
+/** Waits for the database to say whether the request is on its books; where it is not, the error was one and cost nothing. */
+async function findOut(pool: Pool, submission: Submission, error: unknown): Promise<Row> {
+  if (!(error instanceof OutcomeUnknown)) throw error;
+  const deadline = Date.now() + UNKNOWN_PATIENCE_MS;
+  for (;;) {
+    try {
+      const { rows } = await pool.query<{ hold_ap: number }>({ ...FIND_COMMITTED, values: [[submission.id]] });
+      if (rows[0] !== undefined) return acceptedRow(rows[0].hold_ap);
+      break;
+    } catch (stillAway) {
+      if (!isConnectionError(stillAway) || Date.now() >= deadline) throw stillAway;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
+    }
+  }
+  throw error.cause;
 }
 
 /** After a lost connection: what is on the books was accepted, the rest is submitted again. */

@@ -20,7 +20,7 @@ begin
     app.request_inputs to app_worker;
   grant execute on function
     app.settle_requests, app.expire_holds, app.mark_running, app.lost_holds, app.beat, app.leave, app.reap_processes,
-    app.maintain_partitions, app.purge_expired
+    app.maintain_partitions, app.purge_expired, app.ledger_check
     to app_worker;
 end
 $$;

@@ -745,6 +745,7 @@ grant execute on function app.expire_holds(integer) to app_worker;
 grant execute on function app.failed_jobs() to operator, operator_reader;
 grant execute on function app.find_key(bytea) to app_ingress;
 grant execute on function app.leave(uuid) to app_ingress, app_worker;
+grant execute on function app.ledger_check() to app_worker;
 grant execute on function app.lost_holds(uuid[]) to app_worker;
 grant execute on function app.maintain_partitions(timestamp with time zone) to app_worker;
 grant execute on function app.mark_running(uuid[]) to app_worker;

@@ -70,7 +70,7 @@ export async function startWorker(options: {
   const chat = makeChatTask(routes);
   const taskList: TaskList = {
     [chat.name]: makePaidTask(chat, executor),
-    ...makeMaintenanceTasks(pool),
+    ...makeMaintenanceTasks(pool, logger),
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;
   const enginePool = makePatient(

@@ -88,15 +88,16 @@ export interface RequestFilter {
   readonly limit: number;
 }
 
+/** Bounds that are not asked for are the ends of all ids, so that one plan begins at the cursor whatever is given. */
 const LIST_REQUESTS = {
   name: 'list_requests',
   text: `select ${COLUMNS} from app.requests q
     where q.account_id = $1
-      and ($2::uuid is null or q.id < $2)
+      and q.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and q.id >= coalesce(app.uuid_floor($5::timestamptz), '00000000-0000-0000-0000-000000000000')
+      and q.id < coalesce(app.uuid_floor($6::timestamptz), 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       and ($3::text is null or q.state = $3)
       and ($4::text is null or q.area = $4)
-      and ($5::timestamptz is null or q.id >= app.uuid_floor($5))
-      and ($6::timestamptz is null or q.id < app.uuid_floor($6))
     order by q.id desc
     limit $7`,
 };

@@ -181,6 +181,7 @@ class Model {
   refund(request: ModelRequest, ap: number): void {
     if (request.state === 'open' || ap > request.costAp - request.refundedAp) return;
     request.refundedAp += ap;
+    this.of(request.account).purchased += ap;
     this.of(request.account).balance += ap;
   }
 

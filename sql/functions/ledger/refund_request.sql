@@ -30,7 +30,8 @@ begin
     raise exception 'the request cost % AP, of which % are refunded', coalesce(v_request.cost_ap, 0), v_refunded
       using errcode = 'check_violation';
   end if;
-  update app.balances b set balance_ap = b.balance_ap + p_ap
+  -- it comes back as purchased: whoever paid is not sent back to the rules of the free grant
+  update app.balances b set balance_ap = b.balance_ap + p_ap, purchased_ap = b.purchased_ap + p_ap
     where b.account_id = v_request.account_id
     returning b.balance_ap into v_balance;
   insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id, reason, actor)
