@@ -111,12 +111,14 @@ add(catalog, 'export', 'print the YAML that imports again to the same').action(a
   const { exportFile } = await import('./svc/catalogue.ts');
   print(await exportFile(loadConfig()), options.json);
 });
-add(catalog, 'verify', 'ask every provider whether it answers, takes our credential, and has the models of its routes').action(
-  async (options: Json) => {
-    const { verifyProviders } = await import('./svc/verify.ts');
-    print(await verifyProviders(loadConfig(), process.env), options.json);
-  },
-);
+add(
+  catalog,
+  'verify',
+  'ask every provider whether it answers, takes our credential, and has the models of its routes',
+).action(async (options: Json) => {
+  const { verifyProviders } = await import('./svc/verify.ts');
+  print(await verifyProviders(loadConfig(), process.env), options.json);
+});
 
 const ledger = program.command('ledger').description('The books.');
 add(ledger, 'check', 'compare balances, ledger, holds and requests; exit status 1 when they differ').action(

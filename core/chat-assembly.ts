@@ -9,7 +9,12 @@ interface Chunk extends Json {
   readonly id: string;
   readonly created: number;
   readonly model: string;
-  readonly choices: readonly { index: number; delta?: Json; finish_reason?: string | null; logprobs?: Json | null }[];
+  readonly choices: readonly {
+    index: number;
+    delta?: Json;
+    finish_reason?: string | null;
+    logprobs?: Json | null;
+  }[];
 }
 
 interface Choice extends Json {
@@ -23,12 +28,24 @@ export function assembleCompletion(chunks: readonly Chunk[]): Json {
   const first = chunks[0];
   const choices = new Map<number, Choice>();
   let extras: Json = {};
-  for (const { id: _id, object: _object, created: _created, model: _model, choices: parts, ...rest } of chunks) {
+  for (const {
+    id: _id,
+    object: _object,
+    created: _created,
+    model: _model,
+    choices: parts,
+    ...rest
+  } of chunks) {
     extras = { ...extras, ...withoutNull(rest) };
     for (const part of parts) {
       let choice = choices.get(part.index);
       if (choice === undefined) {
-        choice = { index: part.index, message: { role: 'assistant', content: null }, finish_reason: null, logprobs: null };
+        choice = {
+          index: part.index,
+          message: { role: 'assistant', content: null },
+          finish_reason: null,
+          logprobs: null,
+        };
         choices.set(part.index, choice);
       }
       choice.message = mergeDelta(choice.message, part.delta ?? {});

@@ -105,6 +105,17 @@ export function isConnectionError(error: unknown): boolean {
   );
 }
 
+const NEVER_SENT_CODES = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03'];
+
+/** Of a connection error: there was no connection to send the statement on, so it was certainly not committed. */
+export function wasNeverSent(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return (
+    (typeof code === 'string' && NEVER_SENT_CODES.includes(code)) ||
+    /timeout exceeded when trying to connect/i.test(String(message))
+  );
+}
+
 /** Whether the same statement may succeed when run again at once: deadlock, serialisation, lock not available. */
 export function isTransientError(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;

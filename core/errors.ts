@@ -23,7 +23,11 @@ export class ServiceError extends Error {
   constructor(
     code: ErrorCode,
     details: ErrorDetails = {},
-    options: { cause?: unknown; retryAfterSeconds?: number; /** Instead of the catalogue's, where one code serves two. */ status?: number } = {},
+    options: {
+      cause?: unknown;
+      retryAfterSeconds?: number /** Instead of the catalogue's, where one code serves two. */;
+      status?: number;
+    } = {},
   ) {
     super(code, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ServiceError';

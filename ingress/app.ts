@@ -21,7 +21,10 @@ import { getRequest, getRequests, postCancel } from './routes/requests.ts';
 import type { Services } from './services.ts';
 
 export function makeApp(services: Services): Koa<State> {
-  const app = new Koa<State>({ proxy: services.config.proxyCount > 0, maxIpsCount: services.config.proxyCount });
+  const app = new Koa<State>({
+    proxy: services.config.proxyCount > 0,
+    maxIpsCount: services.config.proxyCount,
+  });
   const router = new Router<State>();
   app.silent = true; // the funnel below has said it already
 
@@ -39,7 +42,11 @@ export function makeApp(services: Services): Koa<State> {
     requireScope(scope),
     refuseOverRate,
   ];
-  const on = (method: 'get' | 'post' | 'delete', path: string, handlers: readonly (Handler | Middleware)[]): void => {
+  const on = (
+    method: 'get' | 'post' | 'delete',
+    path: string,
+    handlers: readonly (Handler | Middleware)[],
+  ): void => {
     router[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
   };
 
@@ -75,6 +82,8 @@ function notFound(router: Router<State>): Middleware {
 
 function endpointsOf(router: Router<State>): string[] {
   return router.stack.flatMap((layer) =>
-    layer.methods.filter((method) => method !== 'HEAD').map((method) => `${method} ${String(layer.path).replace(/:(\w+)/g, '{$1}')}`),
+    layer.methods
+      .filter((method) => method !== 'HEAD')
+      .map((method) => `${method} ${String(layer.path).replace(/:(\w+)/g, '{$1}')}`),
   );
 }

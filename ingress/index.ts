@@ -8,9 +8,12 @@ import { startIngress } from './server.ts';
 await runProcess('web', async () => {
   const config = loadConfig();
   const { databaseUrl, redisUrl } = config;
-  if (databaseUrl === undefined) throw new Error('DATABASE_URL is not set: web needs the address of a PostgreSQL database');
+  if (databaseUrl === undefined)
+    throw new Error('DATABASE_URL is not set: web needs the address of a PostgreSQL database');
   if (redisUrl === undefined) {
-    throw new Error('REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)');
+    throw new Error(
+      'REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)',
+    );
   }
   const logger = makeLogger('web', config.logLevel);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));

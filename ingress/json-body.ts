@@ -23,6 +23,7 @@ export async function readJsonBody(ctx: Context, maxBytes: number): Promise<Json
   }
   let raw: Buffer;
   try {
+    // biome-ignore lint/nursery/useAwaitThenable: without a callback it answers with a promise
     raw = await getRawBody(ctx.req, { limit: maxBytes, length: ctx.headers['content-length'] ?? null });
   } catch (error) {
     const { type: kind } = error as { type?: string };
@@ -39,13 +40,15 @@ export async function readJsonBody(ctx: Context, maxBytes: number): Promise<Json
   } catch (error) {
     throw new ServiceError('invalid_json', {}, { cause: (error as Error).name });
   }
-  if (isDeeperThan(MAX_DEPTH, value)) throw new ServiceError('invalid_parameter', { param: 'body', max_depth: MAX_DEPTH });
+  if (isDeeperThan(MAX_DEPTH, value))
+    throw new ServiceError('invalid_parameter', { param: 'body', max_depth: MAX_DEPTH });
   return { raw, value };
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const name in value) if (isDeeperThan(levels - 1, (value as Record<string, unknown>)[name])) return true;
+  for (const name in value)
+    if (isDeeperThan(levels - 1, (value as Record<string, unknown>)[name])) return true;
   return false;
 }

@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Pool } from '../core/database.ts';
 import type { Language } from '../core/errors.ts';
-import { type KeyPrefix, hashSecret, isKeyShaped } from '../core/keys.ts';
+import { hashSecret, isKeyShaped, type KeyPrefix } from '../core/keys.ts';
 
 /** A key and what matters of its account, as app.find_key gives it. */
 export interface Caller {

@@ -62,7 +62,8 @@ export function makeLoad(options: { pool: Pool; maxQueueDepth: number; deadAfter
       return readAt;
     },
     refuseWhenTooDeep() {
-      if (depth >= options.maxQueueDepth) throw new ServiceError('generation_failed', {}, { retryAfterSeconds: 5 });
+      if (depth >= options.maxQueueDepth)
+        throw new ServiceError('generation_failed', {}, { retryAfterSeconds: 5 });
     },
     refresh,
     close() {

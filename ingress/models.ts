@@ -14,9 +14,11 @@ export function requireModel(
   caller: Pick<Caller, 'keyModels' | 'accountModels'>,
 ): Model {
   const model = catalogue.models.get(id);
-  if (model === undefined || model.type !== type) throw new ServiceError('model_not_found', { param: 'model' });
+  if (model === undefined || model.type !== type)
+    throw new ServiceError('model_not_found', { param: 'model' });
   for (const allowed of [caller.keyModels, caller.accountModels]) {
-    if (allowed !== null && !allowed.includes(id)) throw new ServiceError('model_not_allowed', { param: 'model' });
+    if (allowed !== null && !allowed.includes(id))
+      throw new ServiceError('model_not_allowed', { param: 'model' });
   }
   return model;
 }

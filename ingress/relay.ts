@@ -3,7 +3,7 @@
  * that has heard nothing for a while, has a hole in its events, or whose carrier is down is looked up in the database, which
  * has the truth. So a lost message costs time, never an answer.
  */
-import { type Pool } from '../core/database.ts';
+import type { Pool } from '../core/database.ts';
 import { isErrorCode } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
@@ -143,7 +143,9 @@ class PendingRequest implements Pending {
       costAp: request.costAp,
       eventCount: events.length,
       ...(request.result?.kind === 'json' ? { body: request.result.body } : {}),
-      ...(request.errorCode !== null && isErrorCode(request.errorCode) ? { errorCode: request.errorCode } : {}),
+      ...(request.errorCode !== null && isErrorCode(request.errorCode)
+        ? { errorCode: request.errorCode }
+        : {}),
       ...(request.errorDetails === null ? {} : { errorDetails: request.errorDetails }),
     });
   }

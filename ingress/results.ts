@@ -1,7 +1,7 @@
 /**
  * How a finished request that did not succeed is said to its caller.
  */
-import { type ErrorDetails, ServiceError, isErrorCode } from '../core/errors.ts';
+import { type ErrorDetails, isErrorCode, ServiceError } from '../core/errors.ts';
 
 export function errorOf(finished: {
   readonly state: string;

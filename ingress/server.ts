@@ -1,7 +1,7 @@
 /**
  * One ingress: its connections, its caches, its HTTP server. Started by `index.ts` (the web process) and by `npm start`.
  */
-import { type Server, type ServerResponse, createServer } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
 import { makeCatalogueCache } from '../core/catalogue.ts';
@@ -17,7 +17,7 @@ import { answerClientError } from './client-errors.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
-import { type Relay, makeRelay } from './relay.ts';
+import { makeRelay, type Relay } from './relay.ts';
 import { makeSubmit } from './submit.ts';
 
 export interface Ingress {
@@ -51,7 +51,11 @@ export async function startIngress(options: {
   });
   const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
   let isFresh = false;
-  const keys = makeKeyCache({ pool, isFresh: () => isFresh, onError: onError('times of last use were not written') });
+  const keys = makeKeyCache({
+    pool,
+    isFresh: () => isFresh,
+    onError: onError('times of last use were not written'),
+  });
   const notifications = await listenForNotifications({
     databaseUrl,
     applicationName: 'svc-ingress-listen',
@@ -66,11 +70,18 @@ export async function startIngress(options: {
     },
     onError: onError('the notification connection broke'),
   });
-  const load = makeLoad({ pool, maxQueueDepth: config.maxQueueDepth, deadAfterSeconds: config.deadAfterSeconds });
+  const load = makeLoad({
+    pool,
+    maxQueueDepth: config.maxQueueDepth,
+    deadAfterSeconds: config.deadAfterSeconds,
+  });
   await load.refresh();
   const relay = await makeRelay({ ingressId, bus, pool, logger });
   const submit = makeSubmit(pool, config.initialGrantAp);
-  const rateLimiter = makeRateLimiter(config.redisUrl, onError('the rate limiter counts by itself: Redis does not answer'));
+  const rateLimiter = makeRateLimiter(
+    config.redisUrl,
+    onError('the rate limiter counts by itself: Redis does not answer'),
+  );
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -111,7 +122,10 @@ export async function startIngress(options: {
   return {
     port: (server.address() as AddressInfo).port,
     shutdown: [
-      { name: 'ingress: stop listening and answer what waits', run: () => closeServer(server, sockets, open, relay) },
+      {
+        name: 'ingress: stop listening and answer what waits',
+        run: () => closeServer(server, sockets, open, relay),
+      },
       {
         name: 'ingress: close',
         run: async () => {

@@ -3,7 +3,7 @@
  * by itself. When the connection breaks, nobody knows whether the batch was committed: the ids say, once it is back.
  */
 import { HOT_PATH_PACE, makeCoalescer } from '../core/coalesce.ts';
-import { type Pool, isConnectionError, isTransientError, wasNeverSent } from '../core/database.ts';
+import { isConnectionError, isTransientError, type Pool, wasNeverSent } from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Quote } from '../core/pricing.ts';
 
@@ -112,7 +112,9 @@ async function runBatch(
       } else if (!isTransientError(error)) {
         // one request the database cannot take must not refuse its neighbours
         if (batch.length > 1) {
-          return (await Promise.all(batch.map((one) => runBatch(pool, initialGrantAp, [one], mayBeCommitted)))).flat();
+          return (
+            await Promise.all(batch.map((one) => runBatch(pool, initialGrantAp, [one], mayBeCommitted)))
+          ).flat();
         }
         throw error;
       }
@@ -131,7 +133,10 @@ async function findOut(pool: Pool, submission: Submission, error: unknown): Prom
   const deadline = Date.now() + UNKNOWN_PATIENCE_MS;
   for (;;) {
     try {
-      const { rows } = await pool.query<{ hold_ap: number }>({ ...FIND_COMMITTED, values: [[submission.id]] });
+      const { rows } = await pool.query<{ hold_ap: number }>({
+        ...FIND_COMMITTED,
+        values: [[submission.id]],
+      });
       if (rows[0] !== undefined) return acceptedRow(rows[0].hold_ap);
       break;
     } catch (stillAway) {
@@ -152,13 +157,19 @@ async function resumeBatch(pool: Pool, initialGrantAp: number, batch: readonly S
   const missing = batch.filter((submission) => !committed.has(submission.id));
   const fresh = missing.length === 0 ? [] : await callSubmit(pool, initialGrantAp, missing);
   const freshById = new Map(missing.map((submission, index) => [submission.id, fresh[index] as Row]));
-  return batch.map((submission) => freshById.get(submission.id) ?? acceptedRow(committed.get(submission.id) ?? 0));
+  return batch.map(
+    (submission) => freshById.get(submission.id) ?? acceptedRow(committed.get(submission.id) ?? 0),
+  );
 }
 
 async function callSubmit(pool: Pool, initialGrantAp: number, batch: readonly Submission[]): Promise<Row[]> {
   const { rows } = await pool.query<Row>({
     ...SUBMIT,
-    values: [JSON.stringify(batch.map(toJson)), JSON.stringify(batch.map(({ input }) => input)), initialGrantAp],
+    values: [
+      JSON.stringify(batch.map(toJson)),
+      JSON.stringify(batch.map(({ input }) => input)),
+      initialGrantAp,
+    ],
   });
   return rows;
 }
@@ -239,7 +250,11 @@ function toResult(row: Row, submission: Submission): Submitted {
     case 'idempotency_conflict':
       throw new ServiceError('idempotency_conflict', { request_id: row.other_request_id });
     case 'idempotency_in_progress':
-      throw new ServiceError('idempotency_in_progress', { request_id: row.other_request_id }, { retryAfterSeconds: 1 });
+      throw new ServiceError(
+        'idempotency_in_progress',
+        { request_id: row.other_request_id },
+        { retryAfterSeconds: 1 },
+      );
     default:
       throw new Error(`submit_requests answered ${row.outcome}`);
   }

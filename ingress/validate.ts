@@ -6,7 +6,13 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { Static, TSchema } from 'typebox';
 import { ServiceError } from '../core/errors.ts';
 
-const ajv = new Ajv({ allErrors: false, discriminator: true, strict: true, strictRequired: false, allowUnionTypes: true });
+const ajv = new Ajv({
+  allErrors: false,
+  discriminator: true,
+  strict: true,
+  strictRequired: false,
+  allowUnionTypes: true,
+});
 
 export type Validator<Schema extends TSchema> = (value: unknown) => Static<Schema>;
 
@@ -30,7 +36,9 @@ function toServiceError(errors: readonly ErrorObject[]): ServiceError {
         param: join(path, String(error.params.additionalProperty)),
       });
     case 'required':
-      return new ServiceError('invalid_parameter', { param: join(path, String(error.params.missingProperty)) });
+      return new ServiceError('invalid_parameter', {
+        param: join(path, String(error.params.missingProperty)),
+      });
     case 'discriminator':
       // the field by which the branches are told apart is missing or names none of them
       return new ServiceError('invalid_parameter', { param: join(path, String(error.params.tag)) });
@@ -40,7 +48,10 @@ function toServiceError(errors: readonly ErrorObject[]): ServiceError {
 }
 
 function depth(error: ErrorObject): number {
-  return error.instancePath.split('/').length + (error.keyword === 'additionalProperties' || error.keyword === 'required' ? 1 : 0);
+  return (
+    error.instancePath.split('/').length +
+    (error.keyword === 'additionalProperties' || error.keyword === 'required' ? 1 : 0)
+  );
 }
 
 /** "/messages/0/content" to "messages[0].content". */

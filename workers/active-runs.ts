@@ -49,7 +49,9 @@ export async function makeActiveRuns(options: {
 
   async function mark(): Promise<void> {
     const begunBefore = Date.now() - MARK_AFTER_MS;
-    const unmarked = [...runs.values()].filter((run) => !run.isMarked && run.startedAt.getTime() < begunBefore);
+    const unmarked = [...runs.values()].filter(
+      (run) => !run.isMarked && run.startedAt.getTime() < begunBefore,
+    );
     if (unmarked.length === 0) return;
     for (const run of unmarked) run.isMarked = true;
     try {
@@ -67,7 +69,11 @@ export async function makeActiveRuns(options: {
   async function watch(): Promise<void> {
     const old = [...runs.values()].filter((run) => run.startedAt.getTime() < Date.now() - WATCH_MS);
     if (old.length === 0) return;
-    for (const id of await findLost(pool, old.map((run) => run.id))) runs.get(id)?.abort('lost');
+    for (const id of await findLost(
+      pool,
+      old.map((run) => run.id),
+    ))
+      runs.get(id)?.abort('lost');
     const streams = old.filter((run) => run.payload.isStream && run.payload.ingressId !== null);
     if (streams.length === 0) return;
     const ingresses = [...new Set(streams.flatMap((run) => run.payload.ingressId ?? []))];

@@ -3,18 +3,18 @@
  * what happens around it - deadlines, aborts, void on failure, who may end a request - happens here, once for all areas.
  */
 import type { JobHelpers, Task } from 'graphile-worker';
-import type { Config } from '../core/config.ts';
 import type { Coalescer } from '../core/coalesce.ts';
+import type { Config } from '../core/config.ts';
 import type { Pool } from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { PaidJobPayload } from '../core/jobs.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { type FinishedFrame, MAX_FRAME_BODY, processChannel } from '../core/relay/frames.ts';
+import type { ActiveRuns } from './active-runs.ts';
 import { findState, loadInput } from './data/requests.ts';
 import { ProviderError } from './providers/provider.ts';
 import { Run } from './run.ts';
-import type { ActiveRuns } from './active-runs.ts';
 import type { Settled, Settlement } from './settle.ts';
 import type { Outcome, PaidTask } from './task.ts';
 
@@ -48,7 +48,14 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
       if (verdict === 'ended') return;
       if (sameRequest !== undefined) throw new RunAgain('the run before it was stopped');
       if (verdict === 'void') {
-        await settle(payload, { kind: 'failed', code: 'generation_failed' }, new Date(), helpers.job.attempts, [], options);
+        await settle(
+          payload,
+          { kind: 'failed', code: 'generation_failed' },
+          new Date(),
+          helpers.job.attempts,
+          [],
+          options,
+        );
         return;
       }
     }
@@ -63,7 +70,8 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
     options.active.add(run);
     try {
       const outcome = await perform(task, run, payload, options);
-      if (outcome !== undefined) await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+      if (outcome !== undefined)
+        await settle(payload, outcome, run.startedAt, run.number, run.events, options);
     } finally {
       run.end();
       options.active.delete(run);
@@ -119,7 +127,13 @@ function failureOf(error: unknown, run: Run, logger: Logger): Outcome {
   if (error instanceof ServiceError) return { kind: 'failed', code: error.code, details: error.details };
   if (error instanceof ProviderError) {
     logger.warn(
-      { requestId: run.id, modelId: run.payload.modelId, kind: error.kind, status: error.status, reason: error.message },
+      {
+        requestId: run.id,
+        modelId: run.payload.modelId,
+        kind: error.kind,
+        status: error.status,
+        reason: error.message,
+      },
       'a provider failed',
     );
     if (error.kind === 'moderated') return { kind: 'failed', code: 'content_moderated' };
@@ -171,7 +185,9 @@ async function settle(
     costAp: settled.costAp,
     eventCount: allEvents.length,
     ...(settled.isSettled && lastEvents.length > 0 ? { events: lastEvents } : {}),
-    ...(settled.isSettled && outcome.kind === 'succeeded' && isSmall(outcome.body) ? { body: outcome.body } : {}),
+    ...(settled.isSettled && outcome.kind === 'succeeded' && isSmall(outcome.body)
+      ? { body: outcome.body }
+      : {}),
     ...(outcome.kind === 'failed' ? { errorCode: outcome.code } : {}),
     ...(outcome.kind === 'failed' && outcome.details !== undefined ? { errorDetails: outcome.details } : {}),
   };

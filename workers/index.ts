@@ -8,9 +8,12 @@ import { startWorker } from './worker.ts';
 await runProcess('worker', async () => {
   const config = loadConfig();
   const { databaseUrl, redisUrl } = config;
-  if (databaseUrl === undefined) throw new Error('DATABASE_URL is not set: worker needs the address of a PostgreSQL database');
+  if (databaseUrl === undefined)
+    throw new Error('DATABASE_URL is not set: worker needs the address of a PostgreSQL database');
   if (redisUrl === undefined) {
-    throw new Error('REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)');
+    throw new Error(
+      'REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)',
+    );
   }
   const logger = makeLogger('worker', config.logLevel);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));

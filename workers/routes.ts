@@ -4,14 +4,14 @@
  */
 import {
   BrokenCircuitError,
-  CircuitBreakerPolicy,
+  type CircuitBreakerPolicy,
   ConsecutiveBreaker,
+  circuitBreaker,
   DelegateBackoff,
   ExponentialBackoff,
+  handleWhen,
   type IBackoff,
   type IRetryBackoffContext,
-  circuitBreaker,
-  handleWhen,
   retry,
 } from 'cockatiel';
 import type { CatalogueCache, Route } from '../core/catalogue.ts';
@@ -42,7 +42,10 @@ export interface Routes {
   close(): Promise<void>;
 }
 
-export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<string, string | undefined>>): Routes {
+export function makeRoutes(
+  catalogue: CatalogueCache,
+  env: Readonly<Record<string, string | undefined>>,
+): Routes {
   const providers = new Map<string, { provider: Provider; fingerprint: string }>();
   const breakers = new Map<string, CircuitBreakerPolicy>();
 
@@ -80,7 +83,9 @@ export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<strin
 
   return {
     async call({ modelId, isTest, signal }, work, hasBegun = () => false) {
-      const routes = isTest ? [SANDBOX_ROUTE] : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
+      const routes = isTest
+        ? [SANDBOX_ROUTE]
+        : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
       let lastError: unknown;
       for (const route of routes) {
         const again = retry(
@@ -88,13 +93,18 @@ export function makeRoutes(catalogue: CatalogueCache, env: Readonly<Record<strin
           { maxAttempts: TRIES - 1, backoff: pause },
         );
         try {
-          return await breakerOf(route).execute(() => again.execute(() => work(providerOf(route.provider), route)));
+          return await breakerOf(route).execute(() =>
+            again.execute(() => work(providerOf(route.provider), route)),
+          );
         } catch (error) {
           if (error instanceof BrokenCircuitError) {
-            lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`, { cause: error });
+            lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`, {
+              cause: error,
+            });
             continue;
           }
-          if (signal.aborted || hasBegun() || !(error instanceof ProviderError) || !error.isRoutable) throw error;
+          if (signal.aborted || hasBegun() || !(error instanceof ProviderError) || !error.isRoutable)
+            throw error;
           lastError = error;
         }
       }

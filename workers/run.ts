@@ -60,7 +60,10 @@ export class Run {
     this.over = new Promise((resolve) => {
       this.#isOver = resolve;
     });
-    this.#deadline = setTimeout(() => this.abort('deadline'), Math.max(options.payload.deadlineAtMs - Date.now(), 0));
+    this.#deadline = setTimeout(
+      () => this.abort('deadline'),
+      Math.max(options.payload.deadlineAtMs - Date.now(), 0),
+    );
   }
 
   get id(): string {

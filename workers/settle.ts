@@ -3,7 +3,7 @@
  * request; a worker that comes second is told so. While the database is away settlements wait for it, since the work is done.
  */
 import { type Coalescer, HOT_PATH_PACE, makeCoalescer } from '../core/coalesce.ts';
-import { type Pool, isConnectionError, isTransientError } from '../core/database.ts';
+import { isConnectionError, isTransientError, type Pool } from '../core/database.ts';
 import type { ErrorDetails } from '../core/errors.ts';
 import type { FinalState } from '../core/relay/frames.ts';
 

@@ -16,7 +16,12 @@ export type Outcome =
       /** Events that go out only once the request is on the books. */
       readonly lastEvents?: readonly string[];
     }
-  | { readonly kind: 'failed'; readonly code: ErrorCode; readonly details?: ErrorDetails; readonly provider?: string }
+  | {
+      readonly kind: 'failed';
+      readonly code: ErrorCode;
+      readonly details?: ErrorDetails;
+      readonly provider?: string;
+    }
   /** Stopped at the caller's doing: what was produced is charged. */
   | {
       readonly kind: 'cancelled';

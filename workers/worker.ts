@@ -2,11 +2,17 @@
  * One worker: the queue engine with our tasks, heartbeats, rescue. Started by `index.ts` (the worker process) and by `npm start`.
  */
 import { EventEmitter } from 'node:events';
-import { Logger as EngineLogger, type TaskList, type WorkerEvents, type WorkerPool, run } from 'graphile-worker';
+import {
+  Logger as EngineLogger,
+  run,
+  type TaskList,
+  type WorkerEvents,
+  type WorkerPool,
+} from 'graphile-worker';
 import { v4 as uuidv4 } from 'uuid';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
-import { type Pool, makePool } from '../core/database.ts';
+import { makePool, type Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
@@ -189,10 +195,11 @@ async function startEngine(options: {
   runner.promise.then(() => onEnd(), onEnd);
   return {
     poolId: engine?.id ?? '',
-    knownJobs: () => [
-      ...(engine?._workers ?? []).map((worker) => worker.getActiveJob()?.id),
-      ...(localQueue?.jobQueue ?? []).map((job) => job.id),
-    ].filter((id) => id !== undefined),
+    knownJobs: () =>
+      [
+        ...(engine?._workers ?? []).map((worker) => worker.getActiveJob()?.id),
+        ...(localQueue?.jobQueue ?? []).map((job) => job.id),
+      ].filter((id) => id !== undefined),
     stop: () => {
       isStopping = true;
       return runner.stop();
@@ -207,6 +214,7 @@ const POOL_SIZE_ADVICE = /maxPoolSize .* smaller than concurrency/;
 function engineLogger(logger: Logger): EngineLogger {
   return new EngineLogger(() => (level, message) => {
     if (level === 'error') logger.error({ engine: message }, 'queue engine');
-    else if (level === 'warning' && !POOL_SIZE_ADVICE.test(message)) logger.warn({ engine: message }, 'queue engine');
+    else if (level === 'warning' && !POOL_SIZE_ADVICE.test(message))
+      logger.warn({ engine: message }, 'queue engine');
   });
 }

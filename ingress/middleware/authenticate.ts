@@ -40,9 +40,15 @@ export function accountMaySpend(services: Dependencies): Middleware {
 }
 
 function refuseByAccountState(caller: Caller, { config, now }: Dependencies): void {
-  if (caller.accountKind === 'enterprise' && !caller.accountApproved) throw new ServiceError('enterprise_manual_approval');
+  if (caller.accountKind === 'enterprise' && !caller.accountApproved)
+    throw new ServiceError('enterprise_manual_approval');
   const spendsGrant = !caller.hasPurchased;
-  if (caller.prefix === 'svc_live_' && spendsGrant && !caller.cardOnFile && now() >= config.cardRequiredFrom) {
+  if (
+    caller.prefix === 'svc_live_' &&
+    spendsGrant &&
+    !caller.cardOnFile &&
+    now() >= config.cardRequiredFrom
+  ) {
     throw new ServiceError('card_required');
   }
   if (!caller.hadInitialGrant && !caller.hasBalance && !isOldEnoughForGrant(caller, { config, now })) {
@@ -51,7 +57,10 @@ function refuseByAccountState(caller: Caller, { config, now }: Dependencies): vo
 }
 
 /** Whether the account has reached the age for the free grant. */
-export function isOldEnoughForGrant(caller: Caller, { config, now }: Pick<Dependencies, 'config' | 'now'>): boolean {
+export function isOldEnoughForGrant(
+  caller: Caller,
+  { config, now }: Pick<Dependencies, 'config' | 'now'>,
+): boolean {
   return now().getTime() - caller.accountCreatedAt.getTime() >= config.minimumAccountAgeHours * 3_600_000;
 }
 

@@ -2,8 +2,9 @@
  * The one funnel: any throw becomes the error envelope. Expected failures are ServiceErrors; anything else is a bug or an
  * outage, logged with its cause and answered as `internal_error` without a word about the inside.
  */
-import { ScopeError, ServiceError, errorBody } from '../../core/errors.ts';
+
 import { isConnectionError } from '../../core/database.ts';
+import { errorBody, ScopeError, ServiceError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Context, Middleware } from '../context.ts';
 
@@ -20,12 +21,19 @@ export function errors(logger: Logger): Middleware {
 function answer(ctx: Context, error: unknown, logger: Logger): void {
   if (error instanceof ScopeError) {
     ctx.status = 403;
-    ctx.body = { error: error.message, required_scope: error.requiredScope, current_scopes: error.currentScopes };
+    ctx.body = {
+      error: error.message,
+      required_scope: error.requiredScope,
+      current_scopes: error.currentScopes,
+    };
     return;
   }
   const known = error instanceof ServiceError ? error : fromUnknown(error);
   if (known.code === 'internal_error') {
-    logger.error({ err: error, requestId: ctx.state.requestId, path: ctx.path }, 'a request failed unexpectedly');
+    logger.error(
+      { err: error, requestId: ctx.state.requestId, path: ctx.path },
+      'a request failed unexpectedly',
+    );
   }
   ctx.status = known.status;
   if (known.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(known.retryAfterSeconds));
@@ -33,6 +41,7 @@ function answer(ctx: Context, error: unknown, logger: Logger): void {
 }
 
 function fromUnknown(error: unknown): ServiceError {
-  if (isConnectionError(error)) return new ServiceError('internal_error', {}, { cause: error, retryAfterSeconds: 2 });
+  if (isConnectionError(error))
+    return new ServiceError('internal_error', {}, { cause: error, retryAfterSeconds: 2 });
   return new ServiceError('internal_error', {}, { cause: error });
 }

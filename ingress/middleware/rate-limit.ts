@@ -4,9 +4,14 @@
  * (draft-ietf-httpapi-ratelimit-headers).
  */
 import { Redis } from 'ioredis';
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import {
+  type RateLimiterAbstract,
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+} from 'rate-limiter-flexible';
 import { ServiceError } from '../../core/errors.ts';
-import { type Middleware, type RateState, callerOf } from '../context.ts';
+import { callerOf, type Middleware, type RateState } from '../context.ts';
 import type { Caller } from '../key-cache.ts';
 
 const WINDOW_SECONDS = 60;
@@ -37,7 +42,9 @@ export function makeRateLimiter(redisUrl: string | undefined, onError: (error: E
       const options = { points: rate, duration: WINDOW_SECONDS, keyPrefix: `svc:rate:${rate}` };
       const memory = new RateLimiterMemory(options);
       limiter =
-        redis === undefined ? memory : new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory });
+        redis === undefined
+          ? memory
+          : new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory });
       limiters.set(rate, limiter);
     }
     return limiter;

@@ -1,7 +1,7 @@
 /** Check 3: the key's scope, answered in the specification's differently shaped body. */
 import { ScopeError } from '../../core/errors.ts';
 import type { Scope } from '../../core/keys.ts';
-import { type Middleware, callerOf } from '../context.ts';
+import { callerOf, type Middleware } from '../context.ts';
 
 export function requireScope(scope: Scope): Middleware {
   return (ctx, next) => {

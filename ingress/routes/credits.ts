@@ -1,6 +1,6 @@
 /** GET /v1/credits: the account's balance. Yen and dollars are approximations for people; AP is the money. */
 import { ServiceError } from '../../core/errors.ts';
-import { type Handler, callerOf } from '../context.ts';
+import { callerOf, type Handler } from '../context.ts';
 import { findBalance } from '../data/accounts.ts';
 import type { Services } from '../services.ts';
 

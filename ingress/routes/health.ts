@@ -22,7 +22,9 @@ export function getHealth(services: Services): Handler {
     const hasRoom = load.depth < config.maxQueueDepth;
     const isUp = areWorkersUp && hasRoom;
     const served = (type: ModelType): PartState => {
-      const isOffered = [...services.catalogue.current().models.values()].some((model) => model.type === type);
+      const isOffered = [...services.catalogue.current().models.values()].some(
+        (model) => model.type === type,
+      );
       if (!isOffered) return 'not_offered';
       return areWorkersUp ? 'ok' : 'down';
     };

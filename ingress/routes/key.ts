@@ -1,6 +1,6 @@
 /** GET /v1/key: what the presented key is and may do, and what is left of its caps today and this month (UTC). */
 import { ServiceError } from '../../core/errors.ts';
-import { type Handler, callerOf } from '../context.ts';
+import { callerOf, type Handler } from '../context.ts';
 import { findKeyDetails } from '../data/accounts.ts';
 import type { Services } from '../services.ts';
 
@@ -33,5 +33,7 @@ export function getKey({ pool }: Services): Handler {
 }
 
 function capView(capAp: number | null, usedAp: number): Record<string, number> | null {
-  return capAp === null ? null : { cap_ap: capAp, used_ap: usedAp, remaining_ap: Math.max(capAp - usedAp, 0) };
+  return capAp === null
+    ? null
+    : { cap_ap: capAp, used_ap: usedAp, remaining_ap: Math.max(capAp - usedAp, 0) };
 }

@@ -42,7 +42,9 @@ export function getModel({ catalogue, now }: Services): Handler {
 export function listChatModels({ catalogue, now }: Services): Handler {
   return (ctx) => {
     const { models, updatedAt } = catalogue.current();
-    const data = [...models.values()].filter((model) => model.type === 'chat').map((model) => modelEntry(model, now()));
+    const data = [...models.values()]
+      .filter((model) => model.type === 'chat')
+      .map((model) => modelEntry(model, now()));
     answerPublicRead(
       ctx,
       { object: 'list', updated_at: updatedAt.toISOString().slice(0, 10), data },
@@ -58,7 +60,9 @@ function modelEntry(model: Model, at: Date): Record<string, unknown> {
     return pricesOf(model, at, size, quality);
   });
   const current = rows.flatMap((row) => row.current ?? []);
-  const next = rows.flatMap((row) => row.next ?? []).toSorted((a, b) => a.effectiveAt.getTime() - b.effectiveAt.getTime());
+  const next = rows
+    .flatMap((row) => row.next ?? [])
+    .toSorted((a, b) => a.effectiveAt.getTime() - b.effectiveAt.getTime());
   return {
     id: model.id,
     object: 'model',

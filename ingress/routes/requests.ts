@@ -3,9 +3,15 @@
  */
 import { assembleCompletion } from '../../core/chat-assembly.ts';
 import type { Pool } from '../../core/database.ts';
-import { ServiceError, errorBody } from '../../core/errors.ts';
-import { type Context, type Handler, callerOf } from '../context.ts';
-import { type RequestRow, type StoredResult, cancelRequest, findRequest, listRequests } from '../data/requests.ts';
+import { errorBody, ServiceError } from '../../core/errors.ts';
+import { type Context, callerOf, type Handler } from '../context.ts';
+import {
+  cancelRequest,
+  findRequest,
+  listRequests,
+  type RequestRow,
+  type StoredResult,
+} from '../data/requests.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
 
@@ -72,7 +78,12 @@ export function postCancel({ pool, relay }: Services): Handler {
   };
 }
 
-async function finishedWithin(milliseconds: number, pool: Pool, id: string, accountId: string): Promise<void> {
+async function finishedWithin(
+  milliseconds: number,
+  pool: Pool,
+  id: string,
+  accountId: string,
+): Promise<void> {
   const deadline = Date.now() + milliseconds;
   while (Date.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, CANCEL_POLL_MS));
@@ -100,7 +111,10 @@ function requestView(request: RequestRow): Record<string, unknown> {
   };
 }
 
-function outcomeView(ctx: Context, request: RequestRow & { result: StoredResult | null }): Record<string, unknown> {
+function outcomeView(
+  ctx: Context,
+  request: RequestRow & { result: StoredResult | null },
+): Record<string, unknown> {
   if (request.finishedAt === null) return {};
   if (request.state !== 'succeeded') {
     const error = errorOf(request);
@@ -139,7 +153,8 @@ function wholeNumber(ctx: Context, name: string, fallback: number, minimum: numb
 
 function oneOf(ctx: Context, name: string, allowed: readonly string[]): string | undefined {
   const value = query(ctx, name);
-  if (value !== undefined && !allowed.includes(value)) throw new ServiceError('invalid_parameter', { param: name, allowed });
+  if (value !== undefined && !allowed.includes(value))
+    throw new ServiceError('invalid_parameter', { param: name, allowed });
   return value;
 }
 

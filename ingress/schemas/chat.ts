@@ -68,7 +68,11 @@ const toolCall = tagged('type', [
 ]);
 
 const instruction = <Role extends string>(role: Role) =>
-  strictObject({ role: Type.Literal(role), content: content([textPart]), name: Type.Optional(Type.String()) });
+  strictObject({
+    role: Type.Literal(role),
+    content: content([textPart]),
+    name: Type.Optional(Type.String()),
+  });
 
 const message = tagged('role', [
   instruction('system'),
@@ -153,12 +157,18 @@ export const ChatRequest = strictObject({
   top_p: Type.Optional(nullable(Type.Number({ minimum: 0, maximum: 1 }))),
   frequency_penalty: Type.Optional(nullable(Type.Number({ minimum: -2, maximum: 2 }))),
   presence_penalty: Type.Optional(nullable(Type.Number({ minimum: -2, maximum: 2 }))),
-  logit_bias: Type.Optional(nullable(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 })))),
+  logit_bias: Type.Optional(
+    nullable(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+  ),
   logprobs: Type.Optional(nullable(Type.Boolean())),
   top_logprobs: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: 20 }))),
   seed: Type.Optional(nullable(Type.Integer())),
   stop: Type.Optional(
-    Type.Unsafe<string | string[] | null>({ type: ['string', 'array', 'null'], maxItems: 16, items: { type: 'string' } }),
+    Type.Unsafe<string | string[] | null>({
+      type: ['string', 'array', 'null'],
+      maxItems: 16,
+      items: { type: 'string' },
+    }),
   ),
 
   tools: Type.Optional(Type.Array(tool, { maxItems: 512 })),
@@ -195,12 +205,16 @@ export const ChatRequest = strictObject({
   prediction: Type.Optional(
     nullable(strictObject({ type: Type.Literal('content'), content: content([textPart]) })),
   ),
-  reasoning_effort: Type.Optional(nullable(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']))),
+  reasoning_effort: Type.Optional(
+    nullable(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
+  ),
   verbosity: Type.Optional(nullable(Type.Enum(['low', 'medium', 'high']))),
   web_search_options: Type.Optional(openObject),
   moderation: Type.Optional(nullable(openObject)),
 
-  metadata: Type.Optional(nullable(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 }))),
+  metadata: Type.Optional(
+    nullable(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
+  ),
   store: Type.Optional(nullable(Type.Boolean())),
   service_tier: Type.Optional(nullable(Type.Enum(['auto', 'default', 'flex', 'scale', 'priority', 'fast']))),
   prompt_cache_key: Type.Optional(nullable(Type.String())),

@@ -3,7 +3,8 @@
  * with what its caller saw. What the books must say of each is in `chaos-books.ts`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { MockBehaviour, MockUpstream } from './mock-upstream.ts';
+import type { MockUpstream } from './mock-upstream.ts';
+import type { MockBehaviour } from './mock-upstream-wire.ts';
 
 export const AP_IN_PER_1K = 25;
 export const AP_OUT_PER_1K = 1000;

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type MockBehaviour, type MockCall, sendJson } from './mock-upstream.ts';
+import { type MockBehaviour, type MockCall, sendJson } from './mock-upstream-wire.ts';
 
 const DEFAULT_CONTENT = 'Hello from the mock.';
 const FIREHOSE_CHUNK = 'x'.repeat(16_000);
@@ -29,7 +29,7 @@ export async function answerChat(
     };
     return sendJson(response, behaviour.status, { error }, behaviour);
   }
-  if (call.body['stream'] === true) return writeStream(call, response, behaviour);
+  if (call.body.stream === true) return writeStream(call, response, behaviour);
   return sendJson(response, 200, completion(call, behaviour), behaviour);
 }
 
@@ -62,7 +62,7 @@ async function writeStream(
   });
   const base = { ...envelope(call, 'chat.completion.chunk'), ...behaviour.extra };
   const asksUsage =
-    (call.body['stream_options'] as { include_usage?: boolean } | undefined)?.include_usage === true;
+    (call.body.stream_options as { include_usage?: boolean } | undefined)?.include_usage === true;
   const send = async (fields: Record<string, unknown>) => {
     await write(
       call,
@@ -107,7 +107,7 @@ async function writeStream(
 }
 
 async function writeRaw(call: MockCall, response: ServerResponse, behaviour: MockBehaviour): Promise<void> {
-  const fallback = call.body['stream'] === true ? 'text/event-stream' : 'application/json';
+  const fallback = call.body.stream === true ? 'text/event-stream' : 'application/json';
   response.writeHead(behaviour.status ?? 200, {
     'content-type': behaviour.contentType ?? fallback,
     ...behaviour.headers,
@@ -144,7 +144,7 @@ async function write(call: MockCall, response: ServerResponse, text: string | Bu
 }
 
 function choiceCount(call: MockCall): number {
-  return typeof call.body['n'] === 'number' ? call.body['n'] : 1;
+  return typeof call.body.n === 'number' ? call.body.n : 1;
 }
 
 function envelope(call: MockCall, object: string): Record<string, unknown> {

@@ -199,13 +199,13 @@ export class SupervisedPostgres {
   }
 
   /** As a crash would: the postmaster and every backend at once. Resolves when it is up again, a second later. */
-  async kill(): Promise<void> {
+  async kill(downMs: number = RESTART_DELAY_MS): Promise<void> {
     const { pid } = this.#server;
     const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ');
     tryKill(pid);
     for (const child of children) tryKill(Number(child));
     await until(() => [pid, ...children.map(Number)].every((one) => !isAlive(one)), 5000);
-    await sleep(RESTART_DELAY_MS);
+    await sleep(downMs);
     this.#server = await launch(this.#directory, this.#port);
   }
 

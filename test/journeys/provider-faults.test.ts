@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { afterEach, beforeEach, describe, it } from 'mocha';
 import type { ErrorCode } from '../../core/errors.ts';
 import { selectOne } from '../helpers/database.ts';
-import type { MockBehaviour } from '../helpers/mock-upstream.ts';
+import type { MockBehaviour } from '../helpers/mock-upstream-wire.ts';
 import {
   type Answer,
   DEFAULT_COST_AP,

@@ -39,7 +39,7 @@ describe('submitting', () => {
     );
     return rows
       .map((row) => ({ ...row, payload: JSON.parse(row.payload) as JobRow['payload'] }))
-      .filter((row) => requestIds.includes(String(row.payload['id'])));
+      .filter((row) => requestIds.includes(String(row.payload.id)));
   }
 
   async function jobOf(requestId: string): Promise<JobRow | undefined> {
@@ -90,20 +90,20 @@ describe('submitting', () => {
       capped_scopes: null,
     });
     const seconds = (later: Date, earlier: Date) => (later.getTime() - earlier.getTime()) / 1000;
-    expect(seconds(request['deadline_at'], request['created_at'])).to.equal(60);
+    expect(seconds(request.deadline_at, request.created_at)).to.equal(60);
 
     const hold = await selectOne(database.pool, 'select * from app.holds where request_id = $1', [
       submission.id,
     ]);
     expect(hold).to.deep.include({ account_id: accountId, amount_ap: 4 });
     // its worker has 30 s after the deadline to settle
-    expect(seconds(hold['deadline_at'], request['deadline_at'])).to.equal(30);
+    expect(seconds(hold.deadline_at, request.deadline_at)).to.equal(30);
 
     const job = await jobOf(submission.id);
     expect(job).to.deep.include({ task_identifier: 'chat/completions', max_attempts: 10 });
     const { createdAtMs, deadlineAtMs, ...payload } = job?.payload ?? {};
-    expect(createdAtMs).to.be.closeTo(request['created_at'].getTime(), 1);
-    expect(deadlineAtMs).to.be.closeTo(request['deadline_at'].getTime(), 1);
+    expect(createdAtMs).to.be.closeTo(request.created_at.getTime(), 1);
+    expect(deadlineAtMs).to.be.closeTo(request.deadline_at.getTime(), 1);
     expect(payload).to.deep.equal({
       id: submission.id,
       accountId,
@@ -127,9 +127,9 @@ describe('submitting', () => {
     ];
     await submit(database.pool, [small, large], { inputs: [smallInput, largeInput] });
 
-    expect((await jobOf(small.id))?.payload['input']).to.equal(smallInput);
+    expect((await jobOf(small.id))?.payload.input).to.equal(smallInput);
     expect(await inputOf(small.id)).to.equal(undefined);
-    expect((await jobOf(large.id))?.payload['input']).to.equal(null);
+    expect((await jobOf(large.id))?.payload.input).to.equal(null);
     expect(JSON.parse((await inputOf(large.id)) ?? '')).to.equal(largeInput);
 
     await settle(database.pool, [
@@ -153,7 +153,7 @@ describe('submitting', () => {
     const outcomes = await submit(database.pool, submissions, { inputs });
     expect(outcomes.map((row) => row.outcome)).to.deep.equal(inputs.map(() => 'accepted'));
     const jobs = await jobsOf(submissions.map((submission) => submission.id));
-    expect(jobs.map((job) => job.payload['input'])).to.deep.equal(inputs);
+    expect(jobs.map((job) => job.payload.input)).to.deep.equal(inputs);
   });
 
   it('writes a job exactly where it writes a hold, and answers in the order asked', async () => {
@@ -182,12 +182,12 @@ describe('submitting', () => {
         table,
       ).to.have.members(acceptedIds ?? []);
     }
-    expect((await jobsOf(submittedIds ?? [])).map((job) => job.payload['id'])).to.have.members(
+    expect((await jobsOf(submittedIds ?? [])).map((job) => job.payload.id)).to.have.members(
       acceptedIds ?? [],
     );
     for (const submission of accepted) {
       const job = await jobOf(submission.id);
-      expect(job?.payload['input']).to.deep.equal({ index: submissions.indexOf(submission) });
+      expect(job?.payload.input).to.deep.equal({ index: submissions.indexOf(submission) });
     }
   });
 
@@ -250,7 +250,7 @@ describe('submitting', () => {
       expect(grants).to.deep.equal([{ amount_ap: 1000 }]);
       const balance = await selectOne(pool, 'select * from app.balances where account_id = $1', [accountId]);
       expect(balance).to.deep.include({ balance_ap: 1000, held_ap: 1000 });
-      expect(balance['initial_grant_at']).to.be.instanceOf(Date);
+      expect(balance.initial_grant_at).to.be.instanceOf(Date);
     } finally {
       await pool.end();
     }
@@ -307,7 +307,7 @@ describe('settling', () => {
       error_code: null,
       started_at: startedAt,
     });
-    expect(rows[1]?.['finished_at']).to.be.instanceOf(Date);
+    expect(rows[1]?.finished_at).to.be.instanceOf(Date);
     const results = await selectRows(
       database.pool,
       'select * from app.request_results where request_id = any ($1) order by kind',
@@ -328,7 +328,7 @@ describe('settling', () => {
     const begun = await selectOne(database.pool, 'select state, started_at from app.requests where id = $1', [
       submission.id,
     ]);
-    expect(begun['state']).to.equal('running');
+    expect(begun.state).to.equal('running');
     await settle(database.pool, [
       { request_id: submission.id, state: 'succeeded', cost_ap: 1, started_at: new Date(0).toISOString() },
     ]);
@@ -336,7 +336,7 @@ describe('settling', () => {
     const ended = await selectOne(database.pool, 'select state, started_at from app.requests where id = $1', [
       submission.id,
     ]);
-    expect(ended).to.deep.equal({ state: 'succeeded', started_at: begun['started_at'] });
+    expect(ended).to.deep.equal({ state: 'succeeded', started_at: begun.started_at });
   });
 
   it('takes a request twice in one batch for one, and passes over one it does not know', async () => {

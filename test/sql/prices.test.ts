@@ -209,8 +209,8 @@ describe('a price', () => {
         `select * from app.audit_log where action = 'publish_price' order by id desc limit 1`,
       );
       expect(audit).to.deep.include({ actor: 'test', target_type: 'model', target_id: model });
-      expect(audit['before']).to.include({ ap_in_per_1k: 25, ap_out_per_1k: 100 });
-      expect(audit['after']).to.include({ id: price.id, ap_in_per_1k: 30, ap_out_per_1k: 90 });
+      expect(audit.before).to.include({ ap_in_per_1k: 25, ap_out_per_1k: 100 });
+      expect(audit.after).to.include({ id: price.id, ap_in_per_1k: 30, ap_out_per_1k: 90 });
     }),
   );
 
@@ -239,7 +239,7 @@ describe('a price', () => {
         `select p.ap from (values ('1024x1024', 'low'), ('1024x1024', 'high'), ('1536x1024', 'low'), ('1536x1024', 'high'))
            v(size, quality), app.price_in_force('image', v.size, v.quality, now()) p`,
       );
-      expect(rows.map((row) => row['ap'])).to.deep.equal([100, 1900, 200, null]);
+      expect(rows.map((row) => row.ap)).to.deep.equal([100, 1900, 200, null]);
     });
   });
 

@@ -71,7 +71,12 @@ export interface ProviderConfig {
  * - `misconfigured`: our credential or upstream model is wrong (401, 403, 404): another route may work
  * - `invalid_response`: broken JSON, wrong shape, cut stream, over the size limit, implausible usage
  */
-export type ProviderErrorKind = 'unavailable' | 'rejected' | 'moderated' | 'misconfigured' | 'invalid_response';
+export type ProviderErrorKind =
+  | 'unavailable'
+  | 'rejected'
+  | 'moderated'
+  | 'misconfigured'
+  | 'invalid_response';
 
 export class ProviderError extends Error {
   readonly kind: ProviderErrorKind;

@@ -134,58 +134,58 @@ function isHighSurrogate(code: number): boolean {
 export async function countPromptTokens(body: Fields): Promise<number> {
   let fixed = TOKENS_OF_REPLY_START;
   const texts: string[] = [];
-  for (const message of listOf(body['messages'])) {
+  for (const message of listOf(body.messages)) {
     fixed += TOKENS_PER_MESSAGE;
-    texts.push(stringOf(message['role']));
-    if (typeof message['name'] === 'string') {
+    texts.push(stringOf(message.role));
+    if (typeof message.name === 'string') {
       fixed += TOKENS_PER_NAME;
-      texts.push(message['name']);
+      texts.push(message.name);
     }
-    if (typeof message['content'] === 'string') texts.push(message['content']);
-    for (const part of listOf(message['content'])) {
+    if (typeof message.content === 'string') texts.push(message.content);
+    for (const part of listOf(message.content)) {
       const { text, tokens } = weighPart(part);
       texts.push(text);
       fixed += tokens;
     }
-    for (const call of listOf(message['tool_calls']))
-      texts.push(JSON.stringify(call['function'] ?? call['custom'] ?? call));
+    for (const call of listOf(message.tool_calls))
+      texts.push(JSON.stringify(call.function ?? call.custom ?? call));
   }
-  for (const tool of listOf(body['tools'])) texts.push(JSON.stringify(tool));
-  const responseFormat = body['response_format'];
-  if (isFields(responseFormat) && responseFormat['type'] === 'json_schema')
-    texts.push(JSON.stringify(responseFormat['json_schema'] ?? ''));
+  for (const tool of listOf(body.tools)) texts.push(JSON.stringify(tool));
+  const responseFormat = body.response_format;
+  if (isFields(responseFormat) && responseFormat.type === 'json_schema')
+    texts.push(JSON.stringify(responseFormat.json_schema ?? ''));
   return fixed + (await countTexts(texts));
 }
 
 function weighPart(part: Fields): { text: string; tokens: number } {
-  switch (part['type']) {
+  switch (part.type) {
     case 'image_url': {
-      const image = part['image_url'];
+      const image = part.image_url;
       return {
         text: '',
-        tokens: isFields(image) && image['detail'] === 'low' ? TOKENS_OF_LOW_IMAGE : TOKENS_OF_HIGH_IMAGE,
+        tokens: isFields(image) && image.detail === 'low' ? TOKENS_OF_LOW_IMAGE : TOKENS_OF_HIGH_IMAGE,
       };
     }
     case 'input_audio': {
-      const audio = part['input_audio'];
+      const audio = part.input_audio;
       return {
         text: '',
         tokens: Math.ceil(
-          (isFields(audio) ? stringOf(audio['data']).length : 0) / BASE64_CHARACTERS_PER_AUDIO_TOKEN,
+          (isFields(audio) ? stringOf(audio.data).length : 0) / BASE64_CHARACTERS_PER_AUDIO_TOKEN,
         ),
       };
     }
     case 'file': {
-      const file = part['file'];
+      const file = part.file;
       return {
         text: '',
         tokens: Math.ceil(
-          (isFields(file) ? stringOf(file['file_data']).length : 0) / BASE64_CHARACTERS_PER_FILE_TOKEN,
+          (isFields(file) ? stringOf(file.file_data).length : 0) / BASE64_CHARACTERS_PER_FILE_TOKEN,
         ),
       };
     }
     default:
-      return { text: stringOf(part['text']) + stringOf(part['refusal']), tokens: 0 };
+      return { text: stringOf(part.text) + stringOf(part.refusal), tokens: 0 };
   }
 }
 
@@ -195,18 +195,17 @@ export class ProducedText {
 
   /** A whole completion or one chunk of a stream. */
   add(completionOrChunk: Fields): void {
-    for (const choice of listOf(completionOrChunk['choices'])) {
-      const message = choice['delta'] ?? choice['message'];
+    for (const choice of listOf(completionOrChunk.choices)) {
+      const message = choice.delta ?? choice.message;
       if (!isFields(message)) continue;
-      let text =
-        stringOf(message['content']) + stringOf(message['reasoning_content']) + stringOf(message['refusal']);
-      for (const call of listOf(message['tool_calls'])) {
-        const called = call['function'] ?? call['custom'];
+      let text = stringOf(message.content) + stringOf(message.reasoning_content) + stringOf(message.refusal);
+      for (const call of listOf(message.tool_calls)) {
+        const called = call.function ?? call.custom;
         if (isFields(called))
-          text += stringOf(called['name']) + stringOf(called['arguments']) + stringOf(called['input']);
+          text += stringOf(called.name) + stringOf(called.arguments) + stringOf(called.input);
       }
       if (text === '') continue;
-      const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
+      const index = typeof choice.index === 'number' ? choice.index : 0;
       this.#textByChoice.set(index, (this.#textByChoice.get(index) ?? '') + text);
     }
   }

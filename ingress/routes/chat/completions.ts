@@ -1,11 +1,12 @@
 /**
  * POST /v1/chat/completions: checks 5 to 8 for chat, the hold's quote, and then the common paid path.
  */
+
+import { ServiceError } from '../../../core/errors.ts';
 import type { ChatInput } from '../../../core/jobs.ts';
 import { CHAT_TASK } from '../../../core/jobs.ts';
-import { ServiceError } from '../../../core/errors.ts';
 import { quoteChat } from '../../../core/pricing.ts';
-import { type Handler, callerOf } from '../../context.ts';
+import { callerOf, type Handler } from '../../context.ts';
 import { readJsonBody } from '../../json-body.ts';
 import { priceOf, requireModel } from '../../models.ts';
 import { runPaid } from '../../paid.ts';

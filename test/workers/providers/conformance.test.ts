@@ -1,7 +1,8 @@
 /** The conformance suite against every chat adapter: a new adapter is one more harness here. */
 import { makeProvider } from '../../../workers/providers/index.ts';
 import type { ChatCall, ProviderErrorKind } from '../../../workers/providers/provider.ts';
-import { type MockBehaviour, startMockUpstream } from '../../helpers/mock-upstream.ts';
+import { startMockUpstream } from '../../helpers/mock-upstream.ts';
+import type { MockBehaviour } from '../../helpers/mock-upstream-wire.ts';
 import {
   type CallChanges,
   type ChatHarness,

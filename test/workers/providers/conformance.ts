@@ -51,8 +51,8 @@ export function describeChatAdapter(name: string, makeHarness: () => Promise<Cha
       const { completion, usage } = await chat().complete(harness.answered());
       expect(completion).to.include({ object: 'chat.completion' });
       const [choice] = choicesOf(completion);
-      expect(choice?.['index']).to.equal(0);
-      expect(choice?.['finish_reason']).to.equal('stop');
+      expect(choice?.index).to.equal(0);
+      expect(choice?.finish_reason).to.equal('stop');
       expect(messageOf(completion).role).to.equal('assistant');
       expect(messageOf(completion).content).to.be.a('string').that.is.not.empty;
       expect(usage?.promptTokens).to.be.greaterThan(0);
@@ -67,17 +67,17 @@ export function describeChatAdapter(name: string, makeHarness: () => Promise<Cha
       const { completion } = await chat().complete(harness.answered());
       const chunks = await collect(chat().stream(harness.answered()));
       expect(chunks.length).to.be.greaterThan(3);
-      for (const { chunk } of chunks) expect(chunk['object']).to.equal('chat.completion.chunk');
+      for (const { chunk } of chunks) expect(chunk.object).to.equal('chat.completion.chunk');
       expect(contentOf(chunks, 0)).to.equal(messageOf(completion).content);
       expect(finishReasonsOf(chunks)).to.deep.equal(['stop']);
       expect(chunks.filter((chunk) => chunk.usage !== undefined)).to.have.length(1);
       expect(chunks.at(-1)?.usage?.completionTokens).to.be.greaterThan(0);
-      expect(chunks.at(-1)?.chunk['choices']).to.deep.equal([]);
+      expect(chunks.at(-1)?.chunk.choices).to.deep.equal([]);
     });
 
     it('gives as many choices as asked for, whole and streamed', async () => {
       const { completion } = await chat().complete(harness.answered({ body: { n: 3 } }));
-      expect(choicesOf(completion).map((choice) => choice['index'])).to.deep.equal([0, 1, 2]);
+      expect(choicesOf(completion).map((choice) => choice.index)).to.deep.equal([0, 1, 2]);
       const chunks = await collect(chat().stream(harness.answered({ body: { n: 3 } })));
       expect(finishReasonsOf(chunks)).to.deep.equal(['stop', 'stop', 'stop']);
       for (const index of [0, 1, 2]) expect(contentOf(chunks, index)).to.not.equal('');
@@ -171,7 +171,7 @@ export function describeChatAdapter(name: string, makeHarness: () => Promise<Cha
 
     it('ends quietly when the reader stops', async () => {
       for await (const { chunk } of chat().stream(harness.answered())) {
-        expect(chunk['choices']).to.be.an('array');
+        expect(chunk.choices).to.be.an('array');
         break;
       }
       const iterator = chat().stream(harness.answered())[Symbol.asyncIterator]();
@@ -205,24 +205,24 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 export function choicesOf(object: Readonly<Record<string, unknown>>): Record<string, unknown>[] {
-  return object['choices'] as Record<string, unknown>[];
+  return object.choices as Record<string, unknown>[];
 }
 
 function messageOf(completion: Readonly<Record<string, unknown>>): { role: string; content: string } {
-  return choicesOf(completion)[0]?.['message'] as { role: string; content: string };
+  return choicesOf(completion)[0]?.message as { role: string; content: string };
 }
 
 export function contentOf(chunks: readonly ChatChunk[], index: number): string {
   return chunks
     .flatMap(({ chunk }) => choicesOf(chunk))
-    .filter((choice) => choice['index'] === index)
-    .map((choice) => (choice['delta'] as { content?: string }).content ?? '')
+    .filter((choice) => choice.index === index)
+    .map((choice) => (choice.delta as { content?: string }).content ?? '')
     .join('');
 }
 
 export function finishReasonsOf(chunks: readonly ChatChunk[]): unknown[] {
   return chunks
     .flatMap(({ chunk }) => choicesOf(chunk))
-    .map((choice) => choice['finish_reason'])
+    .map((choice) => choice.finish_reason)
     .filter((reason) => reason !== null);
 }

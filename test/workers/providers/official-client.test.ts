@@ -20,7 +20,7 @@ async function serve(provider: Provider): Promise<{ server: Server; client: Open
       signal: new AbortController().signal,
       body,
     };
-    if (body['stream'] !== true) {
+    if (body.stream !== true) {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify((await provider.chat?.complete(call))?.completion));
       return;
@@ -58,7 +58,7 @@ describe('the official client', () => {
   });
 
   const messages = [{ role: 'user' as const, content: 'Hello' }];
-  const sandbox = () => clients['sandbox'] ?? expect.fail();
+  const sandbox = () => clients.sandbox ?? expect.fail();
 
   for (const kind of ['openai', 'sandbox']) {
     it(`reads the ${kind} provider's answers, whole and streamed, and finds them alike`, async () => {

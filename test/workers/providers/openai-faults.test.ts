@@ -11,7 +11,8 @@ import {
   ProviderError,
   type ProviderErrorKind,
 } from '../../../workers/providers/provider.ts';
-import { type MockBehaviour, type MockUpstream, startMockUpstream } from '../../helpers/mock-upstream.ts';
+import { type MockUpstream, startMockUpstream } from '../../helpers/mock-upstream.ts';
+import type { MockBehaviour } from '../../helpers/mock-upstream-wire.ts';
 import { choicesOf, collect, contentOf, failureOf } from './conformance.ts';
 
 const CREDENTIAL = 'sk-secret';

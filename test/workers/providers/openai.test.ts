@@ -115,7 +115,7 @@ describe('the openai chat adapter', () => {
     ]) {
       await chat.complete(call(body));
     }
-    const caps = upstream.calls.map(({ body }) => [body['max_tokens'], body['max_completion_tokens']]);
+    const caps = upstream.calls.map(({ body }) => [body.max_tokens, body.max_completion_tokens]);
     expect(caps).to.deep.equal([
       [50, undefined],
       [undefined, 50],
@@ -158,7 +158,7 @@ describe('the openai chat adapter', () => {
     });
     let seen = 0;
     for await (const { chunk } of makeChat().stream(call())) {
-      const content = (chunk['choices'] as { delta?: { content?: string } }[])[0]?.delta?.content;
+      const content = (chunk.choices as { delta?: { content?: string } }[])[0]?.delta?.content;
       if (content === undefined || content === '') continue;
       gates[seen]?.resolve();
       seen += 1;

@@ -44,8 +44,8 @@ async function answer(content: unknown, body: Record<string, unknown> = {}, outp
     usage,
     choices,
     choice,
-    message: choice['message'] as Message,
-    reason: choice['finish_reason'],
+    message: choice.message as Message,
+    reason: choice.finish_reason,
   };
 }
 
@@ -71,7 +71,7 @@ describe('the sandbox chat provider', () => {
     expect(usage?.promptTokens).to.equal(
       await countPromptTokens({ messages: [{ role: 'user', content: 'How many tokens are these?' }] }),
     );
-    expect(usage?.raw['total_tokens']).to.equal((usage?.promptTokens ?? 0) + (usage?.completionTokens ?? 0));
+    expect(usage?.raw.total_tokens).to.equal((usage?.promptTokens ?? 0) + (usage?.completionTokens ?? 0));
   });
 
   it('never says more tokens than the cap, and says that the cap ended it', async () => {
@@ -192,7 +192,7 @@ describe('the sandbox chat provider', () => {
   it('gives log-probabilities of each token, the likeliest first', async () => {
     const { choice, message } = await answer('probably', { logprobs: true, top_logprobs: 5 });
     const entries = (
-      choice['logprobs'] as {
+      choice.logprobs as {
         content: {
           token: string;
           logprob: number;
@@ -221,7 +221,7 @@ describe('the sandbox chat provider', () => {
     );
     expect(message.content).to.be.oneOf(labels);
     expect(usage?.completionTokens).to.equal(1);
-    const [entry] = (choice['logprobs'] as { content: { top_logprobs: { token: string }[] }[] }).content;
+    const [entry] = (choice.logprobs as { content: { top_logprobs: { token: string }[] }[] }).content;
     expect(entry?.top_logprobs.map((other) => other.token)).to.have.members(labels);
   });
 

@@ -45,7 +45,7 @@ export async function checkModels(
   const { data } = parseObject(answer.body);
   if (!Array.isArray(data)) throw new ProviderError('invalid_response', 'The list of models is no list.');
   const models = (data as unknown[]).flatMap((model) =>
-    isObject(model) && typeof model['id'] === 'string' ? [model['id']] : [],
+    isObject(model) && typeof model.id === 'string' ? [model.id] : [],
   );
   return { models };
 }

@@ -47,8 +47,8 @@ export function statusError(
     return new ProviderError(kind, `The provider answered ${status}.`, { status, retryAfterSeconds });
   return new ProviderError(kind, `The provider answered ${status}.`, {
     status,
-    publicMessage: publicText(error?.['message'], PUBLIC_MESSAGE_CHARACTERS, credential),
-    param: publicText(error?.['param'], PARAM_CHARACTERS, credential),
+    publicMessage: publicText(error?.message, PUBLIC_MESSAGE_CHARACTERS, credential),
+    param: publicText(error?.param, PARAM_CHARACTERS, credential),
   });
 }
 
@@ -71,8 +71,8 @@ function kindOfStatus(status: number, error: ErrorObject | undefined): ProviderE
 
 function isModeration(error: ErrorObject | undefined): boolean {
   if (error === undefined) return false;
-  const inner = isObject(error['innererror']) ? error['innererror'] : undefined;
-  return [error['code'], error['type'], inner?.['code']].some(
+  const inner = isObject(error.innererror) ? error.innererror : undefined;
+  return [error.code, error.type, inner?.code].some(
     (code) => typeof code === 'string' && MODERATION_CODES.has(code.toLowerCase()),
   );
 }
@@ -81,9 +81,9 @@ function errorObjectOf(text: string): ErrorObject | undefined {
   try {
     const body: unknown = JSON.parse(text);
     if (!isObject(body)) return undefined;
-    if (isObject(body['error'])) return body['error'];
+    if (isObject(body.error)) return body.error;
     // Some servers of the convention put the fields, or a bare string, at the top.
-    return typeof body['error'] === 'string' ? { message: body['error'], ...body } : body;
+    return typeof body.error === 'string' ? { message: body.error, ...body } : body;
   } catch {
     return undefined;
   }

@@ -53,11 +53,11 @@ export function makeOpenAiProvider(
     }
     const completion = parseObject(answer.text);
     checkCompletion(completion);
-    return { completion, usage: parseUsage(completion['usage']) };
+    return { completion, usage: parseUsage(completion.usage) };
   }
 
   function stream(call: ChatCall): AsyncIterable<ChatChunk> {
-    const choiceCount = typeof call.body['n'] === 'number' ? call.body['n'] : 1;
+    const choiceCount = typeof call.body.n === 'number' ? call.body.n : 1;
     return new ChatStream({
       open: () => http.postStream(chatRequest(call, true)),
       choiceCount,

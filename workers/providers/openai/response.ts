@@ -7,7 +7,7 @@ export function parseObject(text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch {
-    // biome-ignore lint/style/useErrorCause: the parser's own error quotes the answer, which no log may show
+    // the parser's own error quotes the answer, which no log may show
     throw new ProviderError('invalid_response', 'The answer is not JSON.');
   }
   if (!isObject(value)) throw new ProviderError('invalid_response', 'The answer is not a JSON object.');
@@ -15,12 +15,12 @@ export function parseObject(text: string): Record<string, unknown> {
 }
 
 export function checkCompletion(completion: Record<string, unknown>): void {
-  if (isObject(completion['error'])) throw eventError(completion['error']);
-  const choices = completion['choices'];
+  if (isObject(completion.error)) throw eventError(completion.error);
+  const choices = completion.choices;
   if (!Array.isArray(choices) || choices.length === 0)
     throw new ProviderError('invalid_response', 'The answer has no choices.');
   for (const choice of choices as unknown[]) {
-    if (!isObject(choice) || !isObject(choice['message']))
+    if (!isObject(choice) || !isObject(choice.message))
       throw new ProviderError('invalid_response', 'A choice has no message.');
   }
 }
@@ -29,9 +29,9 @@ export function checkCompletion(completion: Record<string, unknown>): void {
 export function parseUsage(usage: unknown): TokenUsage | undefined {
   if (usage === undefined || usage === null) return undefined;
   if (!isObject(usage)) throw new ProviderError('invalid_response', 'The usage is not an object.');
-  const promptTokens = usage['prompt_tokens'];
-  const completionTokens = usage['completion_tokens'];
-  const totalTokens = usage['total_tokens'];
+  const promptTokens = usage.prompt_tokens;
+  const completionTokens = usage.completion_tokens;
+  const totalTokens = usage.total_tokens;
   if (
     !isCount(promptTokens) ||
     !isCount(completionTokens) ||

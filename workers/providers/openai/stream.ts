@@ -129,21 +129,21 @@ export class ChatStream implements AsyncIterableIterator<ChatChunk> {
 
   #chunkOf(event: EventSourceMessage): ChatChunk {
     const chunk = parseObject(event.data);
-    if (event.event === 'error' || isObject(chunk['error'])) throw eventError(chunk['error'] ?? chunk);
-    const choices = chunk['choices'];
+    if (event.event === 'error' || isObject(chunk.error)) throw eventError(chunk.error ?? chunk);
+    const choices = chunk.choices;
     if (!Array.isArray(choices)) throw new ProviderError('invalid_response', 'A chunk has no choices.');
     for (const choice of choices as unknown[]) this.#note(choice);
-    return { chunk, usage: parseUsage(chunk['usage']) };
+    return { chunk, usage: parseUsage(chunk.usage) };
   }
 
   #note(choice: unknown): void {
     if (!isObject(choice))
       throw new ProviderError('invalid_response', 'A choice of a chunk is not an object.');
-    const index = choice['index'];
+    const index = choice.index;
     if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= MAX_CHOICES) {
       throw new ProviderError('invalid_response', 'A choice of a chunk has no index.');
     }
-    if (typeof choice['finish_reason'] === 'string') this.#isFinishedByChoice.set(index as number, true);
+    if (typeof choice.finish_reason === 'string') this.#isFinishedByChoice.set(index as number, true);
     else if (!this.#isFinishedByChoice.has(index as number))
       this.#isFinishedByChoice.set(index as number, false);
   }

@@ -59,7 +59,7 @@ export async function makeChoices(
   outputCapTokens: number,
   tokenizer: Tokenizer,
 ): Promise<Choice[]> {
-  const count = typeof body['n'] === 'number' ? body['n'] : 1;
+  const count = typeof body.n === 'number' ? body.n : 1;
   const choices: Choice[] = [];
   while (choices.length < count) {
     if (choices.length > 0) await nextTurn();
@@ -73,7 +73,7 @@ function makeChoice(body: Fields, index: number, outputCapTokens: number, tokeni
   const toolCalls = forcedTokens.length > 0 ? [] : toolCallsOf(body, index);
   if (toolCalls.length > 0) return toolChoice(toolCalls, outputCapTokens, tokenizer);
   const text =
-    forcedTokens.length > 0 ? pick(forcedTokens, body, index) : beforeStop(textOf(body, index), body['stop']);
+    forcedTokens.length > 0 ? pick(forcedTokens, body, index) : beforeStop(textOf(body, index), body.stop);
   const allPieces = piecesOf(text, tokenizer);
   const pieces: Piece[] = [];
   let tokens = 0;
@@ -125,14 +125,14 @@ function toolChoice(calls: readonly ToolCall[], outputCapTokens: number, tokeniz
 
 function textOf(body: Fields, index: number): string {
   const { text: said, words } = parseDirectives(lastUserText(body));
-  const format = body['response_format'];
-  if (isFields(format) && format['type'] === 'json_schema') {
-    const definition = format['json_schema'];
-    return JSON.stringify(sampleOfSchema(isFields(definition) ? (definition['schema'] ?? true) : true));
+  const format = body.response_format;
+  if (isFields(format) && format.type === 'json_schema') {
+    const definition = format.json_schema;
+    return JSON.stringify(sampleOfSchema(isFields(definition) ? (definition.schema ?? true) : true));
   }
   const images = imageCount(body);
   const variant = index === 0 ? '' : ` (choice ${index + 1})`;
-  if (isFields(format) && format['type'] === 'json_object') {
+  if (isFields(format) && format.type === 'json_object') {
     return JSON.stringify({
       sandbox: true,
       message: `[sandbox]${variant} You said: ${echo(said)}`,
@@ -142,7 +142,7 @@ function textOf(body: Fields, index: number): string {
   if (words !== undefined)
     return `[sandbox]${variant} ${Array.from({ length: words }, (_, word) => WORDS[word % WORDS.length]).join(' ')}`;
   const last = lastMessage(body);
-  const toolResult = last?.['role'] === 'tool' ? ` The tool answered: ${echo(contentText(last))}` : '';
+  const toolResult = last?.role === 'tool' ? ` The tool answered: ${echo(contentText(last))}` : '';
   const seen = images === 0 ? '' : ` I was sent ${images} ${images === 1 ? 'image' : 'images'}.`;
   return `[sandbox]${variant} You said: ${echo(said)}${seen}${toolResult}`;
 }
@@ -182,7 +182,7 @@ function piecesOf(text: string, tokenizer: Tokenizer): Piece[] {
 }
 
 function forcedTokensOf(body: Fields, tokenizer: Tokenizer): string[] {
-  const bias = body['logit_bias'];
+  const bias = body.logit_bias;
   if (!isFields(bias)) return [];
   const forced = Object.keys(bias).filter(
     (token) => typeof bias[token] === 'number' && bias[token] >= FORCING_BIAS,
@@ -191,72 +191,72 @@ function forcedTokensOf(body: Fields, tokenizer: Tokenizer): string[] {
 }
 
 function pick(texts: readonly string[], body: Fields, index: number): string {
-  const salt = `${lastUserText(body)} ${String(body['seed'] ?? '')} ${index}`;
+  const salt = `${lastUserText(body)} ${String(body.seed ?? '')} ${index}`;
   return texts[hashOf(salt) % texts.length] ?? '';
 }
 
 /** Which tools to call: those `tool_choice` asks for, or those the user named and has had no answer of yet. */
 function toolCallsOf(body: Fields, index: number): ToolCall[] {
-  const tools = listOf(body['tools']);
-  const choice = body['tool_choice'] ?? 'auto';
+  const tools = listOf(body.tools);
+  const choice = body.tool_choice ?? 'auto';
   if (tools.length === 0 || choice === 'none') return [];
   const allowed = allowedTools(tools, choice);
   const named = isFields(choice) ? nameOf(choice) : undefined;
   const isRequired =
     choice === 'required' ||
-    (isFields(choice) && isFields(choice['allowed_tools']) && choice['allowed_tools']['mode'] === 'required');
+    (isFields(choice) && isFields(choice.allowed_tools) && choice.allowed_tools.mode === 'required');
   const said = lastUserText(body);
-  const isAnswered = lastMessage(body)?.['role'] === 'tool';
+  const isAnswered = lastMessage(body)?.role === 'tool';
   const mentioned = isAnswered ? [] : allowed.filter((tool) => said.includes(nameOf(tool) ?? '\0'));
   let called = mentioned;
   if (named !== undefined) called = allowed.filter((tool) => nameOf(tool) === named);
   else if (isRequired && mentioned.length === 0) called = allowed.slice(0, 1);
-  if (body['parallel_tool_calls'] === false) called = called.slice(0, 1);
+  if (body.parallel_tool_calls === false) called = called.slice(0, 1);
   return called.map((tool, position) => toolCallOf(tool, said, `${index}.${position}`));
 }
 
 function allowedTools(tools: readonly Fields[], choice: unknown): readonly Fields[] {
-  if (!isFields(choice) || !isFields(choice['allowed_tools'])) return tools;
-  const names = new Set(listOf(choice['allowed_tools']['tools']).map(nameOf));
+  if (!isFields(choice) || !isFields(choice.allowed_tools)) return tools;
+  const names = new Set(listOf(choice.allowed_tools.tools).map(nameOf));
   return tools.filter((tool) => names.has(nameOf(tool)));
 }
 
 function toolCallOf(tool: Fields, said: string, salt: string): ToolCall {
   const name = nameOf(tool) ?? '';
   const id = `call_sandbox_${hashOf(`${said} ${name} ${salt}`).toString(36)}${hashOf(`${salt} ${said}`).toString(36)}`;
-  if (tool['type'] === 'custom')
+  if (tool.type === 'custom')
     return { id, type: 'custom', name, input: `[sandbox] ${echo(parseDirectives(said).text)}` };
-  const definition = tool['function'];
-  const parameters = isFields(definition) ? definition['parameters'] : undefined;
+  const definition = tool.function;
+  const parameters = isFields(definition) ? definition.parameters : undefined;
   const value = isFields(parameters) && Object.keys(parameters).length > 0 ? sampleOfSchema(parameters) : {};
   return { id, type: 'function', name, input: JSON.stringify(value) };
 }
 
 function nameOf(toolOrChoice: Fields): string | undefined {
-  const definition = toolOrChoice['function'] ?? toolOrChoice['custom'];
-  return isFields(definition) && typeof definition['name'] === 'string' ? definition['name'] : undefined;
+  const definition = toolOrChoice.function ?? toolOrChoice.custom;
+  return isFields(definition) && typeof definition.name === 'string' ? definition.name : undefined;
 }
 
 export function lastUserText(body: Fields): string {
-  const message = listOf(body['messages']).findLast((candidate) => candidate['role'] === 'user');
+  const message = listOf(body.messages).findLast((candidate) => candidate.role === 'user');
   return message === undefined ? '' : contentText(message);
 }
 
 function lastMessage(body: Fields): Fields | undefined {
-  return listOf(body['messages']).at(-1);
+  return listOf(body.messages).at(-1);
 }
 
 function contentText(message: Fields): string {
-  if (typeof message['content'] === 'string') return message['content'];
-  return listOf(message['content'])
-    .map((part) => (typeof part['text'] === 'string' ? part['text'] : ''))
+  if (typeof message.content === 'string') return message.content;
+  return listOf(message.content)
+    .map((part) => (typeof part.text === 'string' ? part.text : ''))
     .filter(Boolean)
     .join('\n');
 }
 
 function imageCount(body: Fields): number {
-  return listOf(body['messages']).reduce(
-    (sum, message) => sum + listOf(message['content']).filter((part) => part['type'] === 'image_url').length,
+  return listOf(body.messages).reduce(
+    (sum, message) => sum + listOf(message.content).filter((part) => part.type === 'image_url').length,
     0,
   );
 }

@@ -69,7 +69,7 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   try {
     await delay(milliseconds, undefined, { signal });
   } catch {
-    // biome-ignore lint/style/useErrorCause: the reason is what the caller gave and waits for
+    // the reason is what the caller gave and waits for
     throw signal.reason;
   }
 }

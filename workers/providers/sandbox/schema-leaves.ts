@@ -30,12 +30,12 @@ const SAMPLES_BY_FORMAT: Readonly<Record<string, string>> = {
 
 /** `undefined` when a longer one is asked for than the sandbox makes. */
 export function sampleString(schema: Schema, salt: string): string | undefined {
-  const format = typeof schema['format'] === 'string' ? SAMPLES_BY_FORMAT[schema['format']] : undefined;
+  const format = typeof schema.format === 'string' ? SAMPLES_BY_FORMAT[schema.format] : undefined;
   if (format !== undefined) return format;
-  const least = integerOf(schema['minLength'], 0);
-  const most = integerOf(schema['maxLength'], MAX_STRING_CHARACTERS);
+  const least = integerOf(schema.minLength, 0);
+  const most = integerOf(schema.maxLength, MAX_STRING_CHARACTERS);
   if (least > MAX_STRING_CHARACTERS) return undefined;
-  if (typeof schema['pattern'] === 'string') return sampleOfPattern(schema['pattern'], least, most);
+  if (typeof schema.pattern === 'string') return sampleOfPattern(schema.pattern, least, most);
   const text = `[sandbox] text${salt === '' ? '' : ` ${salt}`}`;
   if (salt !== '' && text.length > most) return salt.slice(-most);
   return text.padEnd(least, '.').slice(0, most);
@@ -44,16 +44,12 @@ export function sampleString(schema: Schema, salt: string): string | undefined {
 /** Within the bounds and on the step; zero where it may be. */
 export function sampleNumber(schema: Schema, isInteger: boolean, salt: string): number {
   const step =
-    typeof schema['multipleOf'] === 'number' && schema['multipleOf'] > 0
-      ? schema['multipleOf']
-      : isInteger
-        ? 1
-        : 0;
+    typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : isInteger ? 1 : 0;
   const nudge = step === 0 ? 1e-6 : step;
-  let low = numberOf(schema['minimum'], Number.NEGATIVE_INFINITY);
-  let high = numberOf(schema['maximum'], Number.POSITIVE_INFINITY);
-  const above = numberOf(schema['exclusiveMinimum'], Number.NEGATIVE_INFINITY);
-  const below = numberOf(schema['exclusiveMaximum'], Number.POSITIVE_INFINITY);
+  let low = numberOf(schema.minimum, Number.NEGATIVE_INFINITY);
+  let high = numberOf(schema.maximum, Number.POSITIVE_INFINITY);
+  const above = numberOf(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY);
+  const below = numberOf(schema.exclusiveMaximum, Number.POSITIVE_INFINITY);
   if (above >= low)
     low =
       above +

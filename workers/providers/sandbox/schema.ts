@@ -38,9 +38,9 @@ class Sampler {
     if (this.#nodes > MAX_NODES || depth > MAX_DEPTH) throw tooLarge();
     if (!isSchema(given)) return given === false ? null : 'sandbox';
     const schema = this.#resolve(given, 0);
-    if ('const' in schema) return this.#given(schema['const']);
-    if (Array.isArray(schema['enum']) && schema['enum'].length > 0)
-      return this.#given(schema['enum'][Number(salt) % schema['enum'].length]);
+    if ('const' in schema) return this.#given(schema.const);
+    if (Array.isArray(schema.enum) && schema.enum.length > 0)
+      return this.#given(schema.enum[Number(salt) % schema.enum.length]);
     const alternatives = alternativesOf(schema);
     if (alternatives !== undefined)
       return this.sample(this.#choose(schema, alternatives, depth), depth + 1, salt);
@@ -77,12 +77,12 @@ class Sampler {
   #resolve(schema: Schema, depth: number): Schema {
     if (depth > MAX_DEPTH) throw tooLarge();
     this.#spend(1);
-    if (typeof schema['$ref'] === 'string') {
+    if (typeof schema.$ref === 'string') {
       const { $ref, ...rest } = schema;
       const target = this.#lookUp($ref as string);
       return this.#resolve(isSchema(target) ? this.#merge(target, rest) : rest, depth + 1);
     }
-    if (Array.isArray(schema['allOf'])) {
+    if (Array.isArray(schema.allOf)) {
       const { allOf, ...rest } = schema;
       let merged: Schema = rest;
       for (const part of allOf as unknown[])
@@ -121,8 +121,7 @@ class Sampler {
     if (Object.keys(over).length === 0) return base;
     for (const side of [base, over])
       this.#spend(
-        Object.keys(side).length +
-          (isSchema(side['properties']) ? Object.keys(side['properties']).length : 0),
+        Object.keys(side).length + (isSchema(side.properties) ? Object.keys(side.properties).length : 0),
       );
     return merge(base, over);
   }
@@ -130,17 +129,17 @@ class Sampler {
   #weight(given: unknown): number {
     if (!isSchema(given)) return 0;
     const schema = this.#resolve(given, 0);
-    if ('const' in schema || Array.isArray(schema['enum'])) return 0;
+    if ('const' in schema || Array.isArray(schema.enum)) return 0;
     const type = typeOf(schema);
     if (type === 'null') return 0;
-    if (type === 'object') return 2 + listOf(schema['required']).length;
-    if (type === 'array') return integerOf(schema['minItems'], 0) === 0 ? 1 : 3;
+    if (type === 'object') return 2 + listOf(schema.required).length;
+    if (type === 'array') return integerOf(schema.minItems, 0) === 0 ? 1 : 3;
     return alternativesOf(schema) === undefined ? 1 : 2;
   }
 
   #object(schema: Schema, depth: number): Record<string, unknown> {
-    const properties = isSchema(schema['properties']) ? schema['properties'] : {};
-    const required = new Set(listOf(schema['required']).filter((name) => typeof name === 'string'));
+    const properties = isSchema(schema.properties) ? schema.properties : {};
+    const required = new Set(listOf(schema.required).filter((name) => typeof name === 'string'));
     const value: Record<string, unknown> = {};
     const names = [
       ...Object.keys(properties),
@@ -159,7 +158,7 @@ class Sampler {
         writable: true,
       });
     }
-    const missing = integerOf(schema['minProperties'], 0) - Object.keys(value).length;
+    const missing = integerOf(schema.minProperties, 0) - Object.keys(value).length;
     for (let extra = 1; extra <= missing; extra += 1) {
       value[`sandbox_${extra}`] = this.sample(this.#additional(schema), depth + 1, '');
     }
@@ -167,24 +166,24 @@ class Sampler {
   }
 
   #additional(schema: Schema): unknown {
-    return isSchema(schema['additionalProperties']) ? schema['additionalProperties'] : true;
+    return isSchema(schema.additionalProperties) ? schema.additionalProperties : true;
   }
 
   #array(schema: Schema, depth: number): unknown[] {
-    const prefix = Array.isArray(schema['prefixItems']) ? (schema['prefixItems'] as unknown[]) : [];
-    const least = integerOf(schema['minItems'], 0);
-    const most = integerOf(schema['maxItems'], Number.POSITIVE_INFINITY);
+    const prefix = Array.isArray(schema.prefixItems) ? (schema.prefixItems as unknown[]) : [];
+    const least = integerOf(schema.minItems, 0);
+    const most = integerOf(schema.maxItems, Number.POSITIVE_INFINITY);
     const wanted = Math.min(
       most,
-      Math.max(least, prefix.length, depth < SHALLOW_DEPTH && schema['items'] !== false ? 1 : 0),
+      Math.max(least, prefix.length, depth < SHALLOW_DEPTH && schema.items !== false ? 1 : 0),
     );
     const items: unknown[] = [];
     for (let index = 0; index < wanted; index += 1) {
       items.push(
         this.sample(
-          index < prefix.length ? prefix[index] : (schema['items'] ?? true),
+          index < prefix.length ? prefix[index] : (schema.items ?? true),
           depth + 1,
-          schema['uniqueItems'] === true && index > 0 ? String(index) : '',
+          schema.uniqueItems === true && index > 0 ? String(index) : '',
         ),
       );
     }
@@ -196,9 +195,9 @@ function typeOf(schema: Schema): string {
   const { type } = schema;
   if (typeof type === 'string') return type;
   if (Array.isArray(type)) return String(type.find((name) => name !== 'null') ?? 'null');
-  if (isSchema(schema['properties']) || Array.isArray(schema['required'])) return 'object';
-  if (schema['items'] !== undefined || Array.isArray(schema['prefixItems'])) return 'array';
-  if (typeof schema['minimum'] === 'number' || typeof schema['maximum'] === 'number') return 'number';
+  if (isSchema(schema.properties) || Array.isArray(schema.required)) return 'object';
+  if (schema.items !== undefined || Array.isArray(schema.prefixItems)) return 'array';
+  if (typeof schema.minimum === 'number' || typeof schema.maximum === 'number') return 'number';
   return 'string';
 }
 
@@ -213,10 +212,10 @@ function alternativesOf(schema: Schema): readonly unknown[] | undefined {
 /** Both schemas at once: properties and required names joined, the tighter bound of each kind, else the second's word. */
 function merge(base: Schema, over: Schema): Schema {
   const merged: Record<string, unknown> = { ...base, ...over };
-  if (isSchema(base['properties']) && isSchema(over['properties']))
-    merged['properties'] = { ...base['properties'], ...over['properties'] };
-  if (Array.isArray(base['required']) && Array.isArray(over['required']))
-    merged['required'] = [...(base['required'] as unknown[]), ...(over['required'] as unknown[])];
+  if (isSchema(base.properties) && isSchema(over.properties))
+    merged.properties = { ...base.properties, ...over.properties };
+  if (Array.isArray(base.required) && Array.isArray(over.required))
+    merged.required = [...(base.required as unknown[]), ...(over.required as unknown[])];
   for (const key of ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'])
     tighten(merged, base, over, key, Math.max);
   for (const key of ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems'])

@@ -110,8 +110,8 @@ function toolCallDeltas(call: ToolCall, index: number): Wire[] {
 }
 
 function logprobs(call: ChatCall, choice: Choice, pieces: readonly Piece[]): unknown {
-  if (call.body['logprobs'] !== true || choice.content === null) return null;
-  const topCount = call.body['top_logprobs'];
+  if (call.body.logprobs !== true || choice.content === null) return null;
+  const topCount = call.body.top_logprobs;
   return logprobsOf(choice, pieces, typeof topCount === 'number' ? topCount : 0);
 }
 

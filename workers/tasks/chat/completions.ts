@@ -5,8 +5,14 @@
 import type { ChatInput, PaidJobPayload } from '../../../core/jobs.ts';
 import { CHAT_TASK } from '../../../core/jobs.ts';
 import { chatCostAp } from '../../../core/pricing.ts';
-import { type ChatCall, type ChatProvider, type Provider, ProviderError, type TokenUsage } from '../../providers/provider.ts';
-import { ProducedText, countPromptTokens } from '../../providers/tokens.ts';
+import {
+  type ChatCall,
+  type ChatProvider,
+  type Provider,
+  ProviderError,
+  type TokenUsage,
+} from '../../providers/provider.ts';
+import { countPromptTokens, ProducedText } from '../../providers/tokens.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
@@ -24,7 +30,8 @@ export function makeChatTask(routes: Routes): PaidTask<ChatInput> {
     name: CHAT_TASK,
     // a whole answer nobody has seen may be made again; a stream may have been read already
     mayRepeat: (payload) => !payload.isStream,
-    perform: (run, input) => (run.payload.isStream ? performStream(run, input, routes) : performWhole(run, input, routes)),
+    perform: (run, input) =>
+      run.payload.isStream ? performStream(run, input, routes) : performWhole(run, input, routes),
   };
 }
 
@@ -42,12 +49,18 @@ async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise
     costAp: chatCostAp(input.price, usage),
     usage: usageView(usage),
     provider,
-    body: JSON.stringify({ ...completion, ...ours(run.payload), object: 'chat.completion', usage: usageBody(usage) }),
+    body: JSON.stringify({
+      ...completion,
+      ...ours(run.payload),
+      object: 'chat.completion',
+      usage: usageBody(usage),
+    }),
   };
 }
 
 async function performStream(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
-  const wantsUsage = (input.body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;
+  const wantsUsage =
+    (input.body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;
   const produced = new ProducedText();
   let usage: TokenUsage | undefined;
   let served: string | undefined;
@@ -55,14 +68,18 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
     await routes.call(
       { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
       async (provider, route) => {
-        for await (const { chunk, usage: reported } of chatOf(provider).stream(callOf(run, input, route.upstreamModel))) {
+        for await (const { chunk, usage: reported } of chatOf(provider).stream(
+          callOf(run, input, route.upstreamModel),
+        )) {
           usage = reported ?? usage;
           served = provider.name;
           const { usage: _usage, ...visible } = chunk;
           // the chunk that carries nothing but usage is ours to send, with the cost, once it is on the books
           if (reported !== undefined && (chunk.choices as unknown[]).length === 0) continue;
           produced.add(chunk);
-          await run.emit(JSON.stringify({ ...visible, ...ours(run.payload), ...(wantsUsage ? { usage: null } : {}) }));
+          await run.emit(
+            JSON.stringify({ ...visible, ...ours(run.payload), ...(wantsUsage ? { usage: null } : {}) }),
+          );
           run.signal.throwIfAborted();
         }
       },
@@ -71,7 +88,12 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
   } catch (error) {
     if (run.abortCause !== 'client_gone' || served === undefined) throw error;
     const counted = await countUsage(input, produced);
-    return { kind: 'cancelled', costAp: chatCostAp(input.price, counted), usage: usageView(counted), provider: served };
+    return {
+      kind: 'cancelled',
+      costAp: chatCostAp(input.price, counted),
+      usage: usageView(counted),
+      provider: served,
+    };
   }
   const counted = await believableUsage(run, input, usage, () => produced);
   const costAp = Math.min(chatCostAp(input.price, counted), run.payload.holdAp);
@@ -119,13 +141,19 @@ async function believableUsage(
   const mostPrompt = input.promptTokens + PROMPT_SLACK_TOKENS;
   const mostCompletion = (run.payload.units + COMPLETION_SLACK_TOKENS) * input.choices;
   if (reported.promptTokens > mostPrompt || reported.completionTokens > mostCompletion) {
-    throw new ProviderError('invalid_response', 'the provider reports more tokens than the request can have used');
+    throw new ProviderError(
+      'invalid_response',
+      'the provider reports more tokens than the request can have used',
+    );
   }
   return reported;
 }
 
 async function countUsage(input: ChatInput, produced: ProducedText): Promise<Usage> {
-  const [promptTokens, completionTokens] = await Promise.all([countPromptTokens(input.body), produced.countTokens()]);
+  const [promptTokens, completionTokens] = await Promise.all([
+    countPromptTokens(input.body),
+    produced.countTokens(),
+  ]);
   return { promptTokens, completionTokens, raw: {} };
 }
 

@@ -1,5 +1,5 @@
 /** Housekeeping by the clock: partitions ahead of time, what is past its retention, and the nightly check of the books. */
-import { type ParsedCronItem, type TaskList, parseCronItems } from 'graphile-worker';
+import { type ParsedCronItem, parseCronItems, type TaskList } from 'graphile-worker';
 import { type Pool, withTransaction } from '../../../core/database.ts';
 import type { Logger } from '../../../core/logger.ts';
 
@@ -41,12 +41,15 @@ export function makeMaintenanceTasks(pool: Pool, logger: Logger): TaskList {
         return client.query<LedgerCheck>('select * from app.ledger_check()');
       });
       const { problems, ...figures } = rows[0] as LedgerCheck;
-      if (problems.length > 0) logger.fatal({ ...figures, problems }, 'the books do not agree with themselves');
+      if (problems.length > 0)
+        logger.fatal({ ...figures, problems }, 'the books do not agree with themselves');
       else logger.info(figures, 'the books agree with themselves');
     },
     async [PURGE_TASK]() {
       for (let batch = 0; batch < MAX_PURGE_BATCHES; batch += 1) {
-        const { rows } = await pool.query<{ purged: number }>('select app.purge_expired($1) as purged', [PURGE_BATCH]);
+        const { rows } = await pool.query<{ purged: number }>('select app.purge_expired($1) as purged', [
+          PURGE_BATCH,
+        ]);
         if ((rows[0]?.purged ?? 0) < PURGE_BATCH) return;
       }
     },
