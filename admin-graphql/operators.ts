@@ -64,10 +64,13 @@ export function makeOperators(pool: Pool, settings: AdminSettings): Operators {
           statusCode: 401,
         });
       }
-      return secret.startsWith(OPERATOR_TOKEN_PREFIX) ? await byToken(secret) : await byJwt(secret);
+      return verifyJwt !== undefined && JWT_SHAPE.test(secret) ? await byJwt(secret) : await byToken(secret);
     },
   };
 }
+
+/** Three base64url parts; what an operator token given by DEMO_ADMIN_TOKEN looks like is anybody's guess. */
+const JWT_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 function makeJwtVerifier(settings: AdminSettings): ((jwt: string) => Promise<JWTPayload>) | undefined {
   const { jwtSecret, jwksUrl } = settings;

@@ -19,14 +19,18 @@ export class ServiceError extends Error {
   /** Seconds for the `Retry-After` header, where waiting helps. */
   readonly retryAfterSeconds: number | undefined;
   readonly status: number;
+  /** Trying again by itself is not what the caller wants, whatever the status suggests (`x-should-retry: false`). */
+  readonly isFinal: boolean;
 
   constructor(
     code: ErrorCode,
     details: ErrorDetails = {},
     options: {
       cause?: unknown;
-      retryAfterSeconds?: number /** Instead of the catalogue's, where one code serves two. */;
+      retryAfterSeconds?: number;
+      /** Instead of the catalogue's, where one code serves two. */
       status?: number;
+      isFinal?: boolean;
     } = {},
   ) {
     super(code, options.cause === undefined ? undefined : { cause: options.cause });
@@ -35,6 +39,7 @@ export class ServiceError extends Error {
     this.details = details;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.status = options.status ?? ERROR_CATALOGUE[code].status;
+    this.isFinal = options.isFinal ?? false;
   }
 }
 

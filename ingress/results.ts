@@ -16,6 +16,6 @@ export function errorOf(finished: {
       code === 'generation_failed' ? { retryAfterSeconds: 1 } : {},
     );
   }
-  // cancelled by the caller or an operator
-  return new ServiceError('generation_failed', { status: finished.state });
+  // cancelled by the caller or an operator: whoever waited for it need not try again
+  return new ServiceError('generation_failed', { status: finished.state }, { isFinal: true });
 }

@@ -37,6 +37,7 @@ function answer(ctx: Context, error: unknown, logger: Logger): void {
   }
   ctx.status = known.status;
   if (known.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(known.retryAfterSeconds));
+  if (known.isFinal) ctx.set('x-should-retry', 'false'); // the official clients heed it
   ctx.body = errorBody(known.code, ctx.state.language, known.details);
 }
 

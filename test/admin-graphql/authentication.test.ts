@@ -7,6 +7,7 @@ import { makeOperators } from '../../admin-graphql/operators.ts';
 import type { Refusal } from '../../admin-graphql/refusal.ts';
 import { loadAdminSettings } from '../../admin-graphql/settings.ts';
 import type { Pool } from '../../core/database.ts';
+import { hashSecret } from '../../core/keys.ts';
 import { selectOne, selectRows, withRollback } from '../helpers/database.ts';
 import { JWT_SETTINGS, makeToken, withAdmin } from './admin-client.ts';
 
@@ -45,6 +46,14 @@ describe('admin: who may ask', () => {
       expect(errors[0]?.extensions.code).to.equal('invalid_operator_token');
     });
   }
+
+  it('knows an operator by whatever token was stored for it, as DEMO_ADMIN_TOKEN may be anything', async () => {
+    await admin.database.pool.query(
+      `insert into app.operator_tokens (name, role, secret_hash) values ('demo', 'operator', $1)`,
+      [hashSecret('my-admin-token')],
+    );
+    expect((await admin.ask(LOOK, {}, 'my-admin-token')).status).to.equal(200);
+  });
 
   it('refuses a token from the moment an operator revokes it', async () => {
     const { id, secret } = await makeToken(admin.database.pool, 'operator');

@@ -263,6 +263,8 @@ describe('a request that outlives its connection', () => {
         'generation_failed',
         'cancelled',
       ]);
+      // the official client would try a 503 again by itself
+      expect(answer.headers.get('x-should-retry')).to.equal('false');
     });
 
     it('in the middle of its stream, ends the stream and charges what was produced', async () => {

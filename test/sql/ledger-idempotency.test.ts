@@ -73,13 +73,13 @@ const TABLES: readonly (readonly [string, readonly (readonly [Transfer, string])
     'a',
   ],
   [
-    'is replayed for a cancelled request that was charged',
+    'is free again after a cancelled request, also where that was charged: there is no answer to give again',
     [
       [reserve('a', keyed()), 'accepted 100'],
       [end('a', { state: 'cancelled', cost_ap: 5 }), 'settled cancelled 5'],
-      [reserve('b', keyed()), 'replay of a'],
+      [reserve('b', keyed()), 'accepted 100'],
     ],
-    'a',
+    'b',
   ],
   [
     'is in conflict with another body, running or finished',

@@ -24,7 +24,7 @@ declare
   v_states text[];
   v_costs bigint[];
   v_scoped uuid[];
-  v_uncharged uuid[];
+  v_unanswered uuid[];
 begin
   -- one settlement a request, in id order, so that two batches that overlap wait for each other instead of deadlocking
   select array_agg(item order by item.request_id) into v_items
@@ -94,18 +94,18 @@ begin
     )
     select array_agg(f.id), array_agg(f.state), array_agg(f.cost_ap),
            array_agg(f.id) filter (where f.capped_scopes is not null),
-           array_agg(f.id) filter (where f.idempotency_key is not null and f.state <> 'succeeded' and f.cost_ap = 0)
-      into v_ended, v_states, v_costs, v_scoped, v_uncharged
+           array_agg(f.id) filter (where f.idempotency_key is not null and f.state <> 'succeeded')
+      into v_ended, v_states, v_costs, v_scoped, v_unanswered
       from finished f;
 
     if v_scoped is not null then
       perform app.give_back_caps(v_scoped);
     end if;
-    if v_uncharged is not null then
-      -- nothing was charged: the caller may try again under the same key
+    if v_unanswered is not null then
+      -- there is no answer to give again: the caller may try anew under the same key
       delete from app.idempotency_keys k
         using app.requests q
-        where q.id = any (v_uncharged) and k.account_id = q.account_id and k.key = q.idempotency_key
+        where q.id = any (v_unanswered) and k.account_id = q.account_id and k.key = q.idempotency_key
           and k.request_id = q.id;
     end if;
     if v_buyers is not null then
