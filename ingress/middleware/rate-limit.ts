@@ -27,6 +27,7 @@ export function makeRateLimiter(redisUrl: string | undefined, onError: (error: E
       ? undefined
       : new Redis(redisUrl, {
           enableOfflineQueue: false,
+          enableAutoPipelining: true, // requests of one turn of the event loop share a write
           maxRetriesPerRequest: 0,
           connectTimeout: 3000,
           commandTimeout: 500,
