@@ -1,8 +1,6 @@
 /**
  * Coalescing: items that arrive while a batch is under way go into the next one. A lone item leaves on the next turn of the
  * event loop, so nothing waits when there is nothing to share with; under load one round trip and one commit serve many.
- * Under heavy load batches are paced: a call to the database costs half a millisecond however little it carries, so a few
- * milliseconds of waiting are won back by fewer calls (measured in docs/benchmarks.md).
  */
 
 export interface CoalescerOptions<Item, Result> {
@@ -11,12 +9,7 @@ export interface CoalescerOptions<Item, Result> {
   readonly maxBatch: number;
   /** Batches under way at once. */
   readonly maxInFlight: number;
-  /** After a batch of at least `fromSize` items the next one begins `intervalMs` after it began, not sooner. */
-  readonly pace?: { readonly fromSize: number; readonly intervalMs: number };
 }
-
-/** Found for both ends of a request: at fewer than some 2,000 requests a second nothing is ever held back. */
-export const HOT_PATH_PACE = { fromSize: 8, intervalMs: 4 };
 
 export interface Coalescer<Item, Result> {
   add(item: Item): Promise<Result>;
@@ -37,15 +30,12 @@ export function makeCoalescer<Item, Result>(
   let waiting: Waiting<Item, Result>[] = [];
   let inFlight = 0;
   let isScheduled = false;
-  let notBefore = 0;
   const idle = new Set<() => void>();
 
   function schedule(): void {
     if (isScheduled || inFlight >= options.maxInFlight || waiting.length === 0) return;
     isScheduled = true;
-    const pauseMs = notBefore - performance.now();
-    if (pauseMs >= 1 && waiting.length < options.maxBatch) setTimeout(flush, pauseMs);
-    else setImmediate(flush);
+    setImmediate(flush);
   }
 
   function flush(): void {
@@ -54,8 +44,6 @@ export function makeCoalescer<Item, Result>(
     const batch = waiting.slice(0, options.maxBatch);
     waiting = waiting.slice(options.maxBatch);
     inFlight += 1;
-    const { pace } = options;
-    if (pace !== undefined && batch.length >= pace.fromSize) notBefore = performance.now() + pace.intervalMs;
     options
       .run(batch.map((entry) => entry.item))
       .then(

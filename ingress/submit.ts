@@ -2,7 +2,7 @@
  * Reserve, record and enqueue, in one call to the database shared by all requests of this moment. Each is accepted or refused
  * by itself. When the connection breaks, nobody knows whether the batch was committed: the ids say, once it is back.
  */
-import { HOT_PATH_PACE, makeCoalescer } from '../core/coalesce.ts';
+import { makeCoalescer } from '../core/coalesce.ts';
 import { isConnectionError, isTransientError, type Pool, wasNeverSent } from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Quote } from '../core/pricing.ts';
@@ -79,7 +79,6 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
     run: (batch) => runBatch(pool, initialGrantAp, batch),
     maxBatch: MAX_BATCH,
     maxInFlight: 1,
-    pace: HOT_PATH_PACE,
   });
   const submit = async (submission: Submission): Promise<Submitted> =>
     toResult(

@@ -2,7 +2,7 @@
  * Settling: how a request ended goes on the books together with the others of this moment. The database decides who ends a
  * request; a worker that comes second is told so. While the database is away settlements wait for it, since the work is done.
  */
-import { type Coalescer, HOT_PATH_PACE, makeCoalescer } from '../core/coalesce.ts';
+import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
 import { isConnectionError, isTransientError, type Pool } from '../core/database.ts';
 import type { ErrorDetails } from '../core/errors.ts';
 import type { FinalState } from '../core/relay/frames.ts';
@@ -47,7 +47,6 @@ export function makeSettler(pool: Pool): Coalescer<Settlement, Settled> {
     run: (batch) => settleBatch(pool, batch),
     maxBatch: MAX_BATCH,
     maxInFlight: 1,
-    pace: HOT_PATH_PACE,
   });
 }
 

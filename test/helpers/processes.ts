@@ -112,7 +112,8 @@ export class Supervised {
   start(): void {
     const startedAt = performance.now();
     const log = openSync(this.#logFile, 'a');
-    const child = spawn(process.execPath, [this.#options.modulePath], {
+    // a title of its own: whoever ends processes of ours by their command line does not mean these
+    const child = spawn(process.execPath, [`--title=svc-test-${this.name}`, this.#options.modulePath], {
       cwd: ROOT_DIRECTORY,
       env: cleanEnvironment(this.#options.env),
       stdio: ['ignore', log, log],

@@ -43,6 +43,7 @@ describe('chaos: processes end under load', function () {
   let stack: Stack;
   let prober: Caller;
   let load: Load;
+  const loads: Load[] = [];
   const callers: Caller[] = [];
   const random = makeRandom(SEED);
   const timeline: string[] = [];
@@ -87,6 +88,7 @@ describe('chaos: processes end under load', function () {
       random,
       patienceMs: RESOLVED_WITHIN_MS,
     });
+    loads.push(load);
     load.start();
     await sleep(2000);
   });
@@ -114,7 +116,7 @@ describe('chaos: processes end under load', function () {
     note(`every hold was resolved ${seconds(performance.now() - lastKillAt)} after the last event`);
     const { problems, summary } = await auditBooks({
       pool: stack.pool,
-      attempts: allAttempts(),
+      attempts: loads.flatMap(({ attempts }) => attempts),
       origin: stack.origins[0] ?? '',
       initialAp: INITIAL_AP,
     });
@@ -122,12 +124,6 @@ describe('chaos: processes end under load', function () {
     expect(problems.length, `\n${problems.slice(0, 40).join('\n')}\n`).to.equal(0);
     for (const { name, unexpectedExits } of [...stack.webs, ...stack.workers])
       expect(unexpectedExits, `${name} ended by itself`).to.deep.equal([]);
-  }
-
-  const earlier: Load[] = [];
-  function allAttempts() {
-    if (!earlier.includes(load)) earlier.push(load);
-    return earlier.flatMap(({ attempts }) => attempts);
   }
 
   async function countOpenHolds(): Promise<number> {
