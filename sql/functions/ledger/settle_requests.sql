@@ -17,6 +17,9 @@ as $$
 #variable_conflict use_column
 declare
   v_items app.settlement[];
+  -- the ids lie between these: v_items is sorted
+  v_first uuid;
+  v_last uuid;
   v_resolved app.resolved_hold[];
   v_buyers uuid[];
   -- what this call ended
@@ -31,6 +34,9 @@ begin
     from (
       select distinct on (i.request_id) i.* from json_populate_recordset(null::app.settlement, p_batch) i
     ) item;
+
+  v_first := v_items[1].request_id;
+  v_last := v_items[cardinality(v_items)].request_id;
 
   with resolved as (
     delete from app.holds h
@@ -86,7 +92,7 @@ begin
             end,
             finished_at = now()
         from ending e
-        where q.id = e.request_id
+        where q.id = e.request_id and q.id between v_first and v_last -- only their partitions are opened
         returning q.id, q.state, q.cost_ap, q.capped_scopes, q.idempotency_key
     ), results as (
       insert into app.request_results (request_id, kind, body)
