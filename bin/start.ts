@@ -23,7 +23,10 @@ import { migrate } from './migrate.ts';
 const SANDBOX_CATALOGUE = join(import.meta.dirname, '..', 'catalogue', 'sandbox.yaml');
 const ADMIN_STOP_MS = 10_000;
 
-await runProcess('start', async () => {
+/** Ingress and worker stop one after the other here, and no platform waits. */
+const STOP_MS = 60_000;
+
+const start = async (): Promise<{ logger: Logger; steps: readonly ShutdownStep[] }> => {
   const config = loadConfig();
   const logger = makeLogger('svc', process.env.LOG_LEVEL ?? 'warn');
   const demo = await readDemo(config, process.env);
@@ -68,7 +71,7 @@ await runProcess('start', async () => {
     for (const step of steps) await step.run();
     throw error;
   }
-});
+};
 
 /** Better said now than after everything else has started. */
 async function requireFreePort(name: string, port: number, host: string): Promise<void> {
@@ -173,3 +176,5 @@ function welcome(port: number, config: Config, demo: Demo): string {
 
 `;
 }
+
+await runProcess('start', start, STOP_MS);

@@ -253,8 +253,8 @@ export const ERROR_CATALOGUE = {
   },
   generation_failed: {
     status: 503,
-    en: 'The result could not be produced in time, and nothing was charged. Try again with backoff.',
-    ja: '時間内に結果を生成できませんでした。料金は発生していません。間隔を空けて再試行してください。',
+    en: 'The request did not complete. Try again with backoff.',
+    ja: 'リクエストは完了しませんでした。間隔を空けて再試行してください。',
   },
   service_stage_unavailable: {
     status: 503,

@@ -12,7 +12,7 @@ export interface ShutdownStep {
 /** Platforms kill a process 30 s after SIGTERM; ours is gone in 25. */
 const GRACE_MS = 25_000;
 
-function stopOnSignals(logger: Logger, steps: readonly ShutdownStep[]): void {
+function stopOnSignals(logger: Logger, steps: readonly ShutdownStep[], graceMs: number): void {
   let isStopping = false;
   const stop = (reason: string): void => {
     if (isStopping) process.exit(1);
@@ -21,7 +21,7 @@ function stopOnSignals(logger: Logger, steps: readonly ShutdownStep[]): void {
     setTimeout(() => {
       logger.error('did not stop in time');
       process.exit(1);
-    }, GRACE_MS).unref();
+    }, graceMs).unref();
     void runSteps(logger, steps).then(() => process.exit(0));
   };
   process.on('SIGTERM', stop);
@@ -45,10 +45,11 @@ async function runSteps(logger: Logger, steps: readonly ShutdownStep[]): Promise
 export async function runProcess(
   name: string,
   start: () => Promise<{ logger: Logger; steps: readonly ShutdownStep[] }>,
+  graceMs = GRACE_MS,
 ): Promise<void> {
   try {
     const { logger, steps } = await start();
-    stopOnSignals(logger, steps);
+    stopOnSignals(logger, steps, graceMs);
   } catch (error) {
     process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
     process.exit(1);

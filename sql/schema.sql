@@ -68,7 +68,22 @@ create type app.submission as (
   cap_daily_ap bigint,
   cap_monthly_ap bigint,
   grant_daily_cap_ap bigint,
-  is_grant_allowed boolean
+  is_grant_allowed boolean,
+  needs_purchased boolean
+);
+
+create type app.submit_answer as (
+  n integer,
+  outcome text,
+  hold_ap bigint,
+  units bigint,
+  required_ap bigint,
+  available_ap bigint,
+  held_ap bigint,
+  cap_ap bigint,
+  resets_at timestamp with time zone,
+  other_request_id uuid,
+  capped_scopes text[]
 );
 
 -- Tables
@@ -124,6 +139,7 @@ create table app.balances (
   initial_grant_at timestamp with time zone,
   constraint balances_pkey PRIMARY KEY (account_id),
   constraint balances_account_id_fkey FOREIGN KEY (account_id) REFERENCES app.accounts(id),
+  constraint balance_is_an_exact_integer CHECK (balance_ap <= '9007199254740991'::bigint),
   constraint balance_not_negative CHECK (balance_ap >= 0),
   constraint held_not_negative CHECK (held_ap >= 0),
   constraint hold_not_above_balance CHECK (held_ap <= balance_ap),
@@ -196,7 +212,6 @@ create table app.ledger_entries (
   actor text default 'system'::text not null,
   created_at timestamp with time zone default now() not null,
   constraint ledger_entries_pkey PRIMARY KEY (id),
-  constraint ledger_entries_account_id_fkey FOREIGN KEY (account_id) REFERENCES app.accounts(id),
   constraint amount_is_not_zero CHECK (amount_ap <> 0),
   constraint balance_after_not_negative CHECK (balance_after_ap >= 0),
   constraint charges_and_refunds_name_a_request CHECK ((kind = ANY (ARRAY['charge'::text, 'refund'::text])) = (request_id IS NOT NULL)),

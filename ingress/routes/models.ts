@@ -24,7 +24,7 @@ const ENDPOINTS: Readonly<Record<ModelType, string>> = {
 export function listModels({ catalogue, now }: Services): Handler {
   return (ctx) => {
     const { models, updatedAt } = catalogue.current();
-    const data = [...models.values()].map((model) => modelEntry(model, now()));
+    const data = offered(models.values(), now()).map((model) => modelEntry(model, now()));
     answerPublicRead(ctx, { object: 'list', updated_at: updatedAt.toISOString(), data }, MAX_AGE_SECONDS);
   };
 }
@@ -33,7 +33,9 @@ export function listModels({ catalogue, now }: Services): Handler {
 export function getModel({ catalogue, now }: Services): Handler {
   return (ctx) => {
     const model = catalogue.current().models.get(String(ctx.params.id));
-    if (model === undefined) throw new ServiceError('model_not_found', { param: 'model' });
+    if (model === undefined || offered([model], now()).length === 0) {
+      throw new ServiceError('model_not_found', { param: 'model' });
+    }
     answerPublicRead(ctx, modelEntry(model, now()), MAX_AGE_SECONDS);
   };
 }
@@ -42,7 +44,7 @@ export function getModel({ catalogue, now }: Services): Handler {
 export function listChatModels({ catalogue, now }: Services): Handler {
   return (ctx) => {
     const { models, updatedAt } = catalogue.current();
-    const data = [...models.values()]
+    const data = offered(models.values(), now())
       .filter((model) => model.type === 'chat')
       .map((model) => modelEntry(model, now()));
     answerPublicRead(
@@ -51,6 +53,11 @@ export function listChatModels({ catalogue, now }: Services): Handler {
       MAX_AGE_SECONDS,
     );
   };
+}
+
+/** Models with a price in force: one whose first price is still to come is not sold yet. */
+function offered(models: Iterable<Model>, at: Date): Model[] {
+  return [...models].filter((model) => model.prices.some((price) => price.effectiveAt <= at));
 }
 
 function modelEntry(model: Model, at: Date): Record<string, unknown> {

@@ -27,6 +27,8 @@ create table app.balances (
   -- the part of the balance that was bought; it is spent before granted AP
   purchased_ap bigint not null default 0,
   initial_grant_at timestamptz,
+  -- amounts are exact integers for every client of the database: up to 2^53
+  constraint balance_is_an_exact_integer check (balance_ap <= 9007199254740991),
   constraint balance_not_negative check (balance_ap >= 0),
   constraint held_not_negative check (held_ap >= 0),
   constraint hold_not_above_balance check (held_ap <= balance_ap),

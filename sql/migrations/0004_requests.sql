@@ -55,7 +55,9 @@ create table app.holds (
 
 create table app.ledger_entries (
   id bigint generated always as identity primary key,
-  account_id uuid not null references app.accounts,
+  -- no foreign key, which would lock the account's row for every entry: entries are only written together with app.balances,
+  -- whose row has one, and accounts are never deleted
+  account_id uuid not null,
   kind text not null,
   -- positive: into the account; negative: out of it
   amount_ap bigint not null,

@@ -28,7 +28,24 @@ create type app.submission as (
   -- the account's daily allowance for this area while it spends granted AP
   grant_daily_cap_ap bigint,
   -- the account may have its initial grant (old enough)
-  is_grant_allowed boolean
+  is_grant_allowed boolean,
+  -- only purchased AP may be spent: a live key whose account has no card on file
+  needs_purchased boolean
+);
+
+-- What became of one request of a submit batch.
+create type app.submit_answer as (
+  n integer,
+  outcome text,
+  hold_ap bigint,
+  units bigint,
+  required_ap bigint,
+  available_ap bigint,
+  held_ap bigint,
+  cap_ap bigint,
+  resets_at timestamptz,
+  other_request_id uuid,
+  capped_scopes text[]
 );
 
 -- How one request ended; the shape of the JSON that a worker sends.

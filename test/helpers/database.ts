@@ -267,6 +267,7 @@ export interface Submission {
   readonly cap_monthly_ap: number | null;
   readonly grant_daily_cap_ap: number | null;
   readonly is_grant_allowed: boolean;
+  readonly needs_purchased: boolean;
 }
 
 /** A submission that holds exactly 100 AP, from a key of its own without caps, unless told otherwise. */
@@ -297,6 +298,7 @@ export function makeSubmission(
     cap_monthly_ap: null,
     grant_daily_cap_ap: null,
     is_grant_allowed: true,
+    needs_purchased: false,
     ...fields,
   };
 }

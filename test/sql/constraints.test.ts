@@ -37,6 +37,7 @@ const VIOLATIONS: Readonly<Record<string, readonly string[]>> = {
   'balances.balance_not_negative': [balance('balance_ap = -1, held_ap = -1')],
   'balances.held_not_negative': [balance('held_ap = -1')],
   'balances.hold_not_above_balance': [balance('held_ap = 11')],
+  'balances.balance_is_an_exact_integer': [balance('balance_ap = 9007199254740992')],
   'balances.purchased_within_balance': [balance('purchased_ap = 11'), balance('purchased_ap = -1')],
   'balances.balances_pkey': [`insert into app.balances (account_id) values (${A})`],
 

@@ -283,6 +283,17 @@ const TABLES: Record<string, readonly Table[]> = {
       ],
     },
     {
+      title: 'is all that an account without a card may spend, whatever is in flight',
+      grantedAp: 500,
+      purchasedAp: 50,
+      lines: [
+        [reserve('a', { needs_purchased: true, hold_ap: 30 }), 'accepted 30', [550, 30, 50]],
+        [reserve('b', { needs_purchased: true, hold_ap: 30 }), 'accepted 30', [550, 60, 50]],
+        [reserve('c', { needs_purchased: true, hold_ap: 30 }), 'card_required 30/490', [550, 60, 50]],
+        [reserve('d', { hold_ap: 30 }), 'accepted 30', [550, 90, 50]],
+      ],
+    },
+    {
       title: 'is what is left when an adjustment takes out more than was granted',
       grantedAp: 100,
       purchasedAp: 50,

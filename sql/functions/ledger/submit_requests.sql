@@ -5,7 +5,7 @@
 --
 -- p_batch: JSON array of app.submission. p_inputs: JSON array, the job data of the same positions.
 -- Returns one row per submission, by n:
---   outcome: accepted | insufficient_ap | account_too_new | request_over_key_cap | user_daily_cap
+--   outcome: accepted | insufficient_ap | account_too_new | card_required | request_over_key_cap | user_daily_cap
 --            | replay | idempotency_conflict | idempotency_in_progress
 --   hold_ap, units: what is held, and for how many units (accepted); required_ap: what would have been needed (refused)
 --   other_request_id: the request that holds the idempotency key
@@ -44,14 +44,10 @@ declare
   v_scopes text[];
   v_today date := (now() at time zone 'utc')::date;
   v_month date := date_trunc('month', now() at time zone 'utc')::date;
-  -- the answer, column by column
-  a_n integer[] := '{}'; a_outcome text[] := '{}'; a_hold bigint[] := '{}'; a_units bigint[] := '{}';
-  a_required bigint[] := '{}'; a_available bigint[] := '{}'; a_held bigint[] := '{}'; a_cap bigint[] := '{}';
-  a_resets timestamptz[] := '{}'; a_other uuid[] := '{}';
+  -- in the order of v_items
+  v_answers app.submit_answer[] := '{}';
   -- the balances that changed
   b_account uuid[] := '{}'; b_balance bigint[] := '{}'; b_held bigint[] := '{}'; b_had_grant boolean[] := '{}';
-  -- what is accepted, in the order of v_items; null where refused
-  v_accepted bigint[] := '{}'; v_accepted_units bigint[] := '{}'; v_accepted_scopes text[] := '{}';
 begin
   select array_agg(item order by item.account_id, item.n) into v_items
     from json_populate_recordset(null::app.submission, p_batch) item;
@@ -111,6 +107,10 @@ begin
       v_outcome := 'account_too_new';
     end if;
 
+    if v_outcome is null and v_item.needs_purchased and v_purchased <= v_held then
+      v_outcome := 'card_required';
+    end if;
+
     if v_outcome is null and (
       v_item.cap_per_request_ap is not null or v_item.cap_daily_ap is not null or v_item.cap_monthly_ap is not null
       or (v_item.grant_daily_cap_ap is not null and v_purchased <= v_held)
@@ -136,32 +136,19 @@ begin
       v_held := v_held + v_hold;
       v_is_changed := true;
       v_outcome := 'accepted';
-      v_accepted := v_accepted || v_hold;
-      v_accepted_units := v_accepted_units || v_units;
-      v_accepted_scopes := v_accepted_scopes || array_to_string(v_scopes, ' ');
-    else
-      if v_item.idempotency_key is not null and v_other is null then
-        -- refused: the key is free again
-        delete from app.idempotency_keys k where k.account_id = v_account and k.key = v_item.idempotency_key;
-      end if;
-      v_accepted := v_accepted || null::bigint;
-      v_accepted_units := v_accepted_units || null::bigint;
-      v_accepted_scopes := v_accepted_scopes || null::text;
+    elsif v_item.idempotency_key is not null and v_other is null then
+      -- refused: the key is free again
+      delete from app.idempotency_keys k where k.account_id = v_account and k.key = v_item.idempotency_key;
     end if;
 
-    a_n := a_n || v_item.n;
-    a_outcome := a_outcome || v_outcome;
-    a_hold := a_hold || case when v_outcome = 'accepted' then v_hold end;
-    a_units := a_units || case when v_outcome = 'accepted' then v_units end;
-    a_required := a_required || v_hold;
-    a_available := a_available || v_available;
-    a_held := a_held || case when v_outcome = 'accepted' then v_held - v_hold else v_held end;
-    a_cap := a_cap || v_cap;
-    a_resets := a_resets || v_resets_at;
-    a_other := a_other || v_other;
+    v_answers := v_answers || row(
+      v_item.n, v_outcome, case v_outcome when 'accepted' then v_hold end, case v_outcome when 'accepted' then v_units end,
+      v_hold, v_available,
+      case v_outcome when 'accepted' then v_held - v_hold else v_held end, v_cap, v_resets_at, v_other, v_scopes
+    )::app.submit_answer;
   end loop;
 
-  if 'accepted' = any (a_outcome) then
+  if cardinality(b_account) > 0 then
     update app.balances b
       set balance_ap = c.balance,
           held_ap = c.held,
@@ -170,14 +157,13 @@ begin
       where b.account_id = c.account_id;
 
     with accepted as materialized (
-      select i.*, a.hold, a.units, a.scopes, now() + make_interval(secs => i.timeout_seconds) as deadline_at
-        from unnest(v_items) with ordinality
+      select i.*, a.hold_ap, a.units, a.capped_scopes, now() + make_interval(secs => i.timeout_seconds) as deadline_at
+        from unnest(v_items)
           i(n, id, account_id, key_id, area, task, model_id, price_id, is_stream, ingress_id, fixed_milli_ap, unit_milli_ap,
             min_units, max_units, timeout_seconds, idempotency_key, body_sha256, cap_per_request_ap, cap_daily_ap,
-            cap_monthly_ap, grant_daily_cap_ap, is_grant_allowed, position)
-        join unnest(v_accepted, v_accepted_units, v_accepted_scopes) with ordinality a(hold, units, scopes, position)
-          using (position)
-        where a.hold is not null
+            cap_monthly_ap, grant_daily_cap_ap, is_grant_allowed, needs_purchased)
+        join unnest(v_answers) a on a.n = i.n
+        where a.outcome = 'accepted'
     ), inputs as materialized (
       select input.value, input.n, octet_length(input.value::text) > c_max_inline_input as is_large
         from json_array_elements(p_inputs) with ordinality input(value, n)
@@ -186,12 +172,12 @@ begin
         id, account_id, key_id, area, task, model_id, price_id, is_stream, hold_ap, idempotency_key, capped_scopes,
         ingress_id, deadline_at
       )
-      select id, account_id, key_id, area, task, model_id, price_id, is_stream, hold, idempotency_key, string_to_array(scopes, ' '),
+      select id, account_id, key_id, area, task, model_id, price_id, is_stream, hold_ap, idempotency_key, capped_scopes,
              ingress_id, deadline_at
         from accepted
     ), new_holds as (
       insert into app.holds (request_id, account_id, amount_ap, deadline_at)
-      select id, account_id, hold, deadline_at + c_hold_grace from accepted
+      select id, account_id, hold_ap, deadline_at + c_hold_grace from accepted
     ), new_inputs as (
       insert into app.request_inputs (request_id, body)
       select a.id, i.value::text from accepted a join inputs i on i.n = a.n where i.is_large
@@ -201,7 +187,7 @@ begin
           a.task,
           json_build_object(
             'id', a.id, 'accountId', a.account_id, 'modelId', a.model_id, 'priceId', a.price_id, 'isStream', a.is_stream,
-            'ingressId', a.ingress_id, 'holdAp', a.hold, 'units', a.units,
+            'ingressId', a.ingress_id, 'holdAp', a.hold_ap, 'units', a.units,
             'createdAtMs', (extract(epoch from now()) * 1000)::bigint,
             'deadlineAtMs', (extract(epoch from a.deadline_at) * 1000)::bigint,
             'input', case when i.is_large then null else i.value end
@@ -216,9 +202,8 @@ begin
   end if;
 
   return query
-    select r.n, r.outcome, r.hold, r.units, r.required, r.available, r.held, r.cap, r.resets, r.other
-      from unnest(a_n, a_outcome, a_hold, a_units, a_required, a_available, a_held, a_cap, a_resets, a_other)
-        r(n, outcome, hold, units, required, available, held, cap, resets, other)
-      order by r.n;
+    select a.n, a.outcome, a.hold_ap, a.units, a.required_ap, a.available_ap, a.held_ap, a.cap_ap, a.resets_at, a.other_request_id
+      from unnest(v_answers) a
+      order by a.n;
 end
 $$;
