@@ -30,6 +30,8 @@ export interface ChatInput {
   readonly price: { readonly apInPer1k: number; readonly apOutPer1k: number };
   /** The most prompt tokens the hold was computed for. */
   readonly promptTokens: number;
+  /** Where a prompt is more than text, providers count it by rules of their own, up to the model's context; else not set. */
+  readonly contextTokens?: number;
   readonly choices: number;
 }
 

@@ -239,6 +239,21 @@ describe('a provider that fails', () => {
   }
 });
 
+describe('a provider that counts pictures high', () => {
+  const service = withTestService();
+
+  it('is believed up to the model’s context, and paid up to the hold', async () => {
+    const caller = await service.makeCaller();
+    const usage = { prompt_tokens: 90_000, completion_tokens: 5, total_tokens: 90_005 };
+    service.upstream.programNext(liar(usage));
+    const picture = { type: 'image_url', image_url: { url: 'https://example.org/cat.png' } };
+    const answer = await service.chat(caller, { messages: [{ role: 'user', content: [picture] }] });
+    expect(answer.status).to.equal(200);
+    const [charge] = await service.chargesOf(caller.accountId);
+    expect(charge).to.be.within(40_000, 41_000);
+  });
+});
+
 describe('a provider that fails at first', () => {
   const service = withTestService();
   afterEach(() => service.upstream.reset());

@@ -13,7 +13,10 @@ import { runPaid } from '../../paid.ts';
 import { ChatRequest } from '../../schemas/chat.ts';
 import type { Services } from '../../services.ts';
 import { makeValidator } from '../../validate.ts';
-import { promptTokenBound } from './prompt-tokens.ts';
+import { isBoundByText, promptTokenBound } from './prompt-tokens.ts';
+
+/** The longest context a catalogue may name; for a model written into the database without one. */
+const MOST_CONTEXT_TOKENS = 10_000_000;
 
 const validate = makeValidator(ChatRequest);
 
@@ -41,13 +44,15 @@ export function chatCompletions(services: Services): Handler {
     }
 
     const choices = body.n ?? 1;
-    const promptTokens = promptTokenBound(body, raw.length);
+    const contextTokens = model.contextTokens ?? MOST_CONTEXT_TOKENS;
+    const promptTokens = promptTokenBound(body, raw.length, contextTokens);
     const tokenPrice = { apInPer1k: price.apInPer1k ?? 0, apOutPer1k: price.apOutPer1k ?? 0 };
     const input: ChatInput = {
       body,
       isTest: caller.prefix === 'svc_test_',
       price: tokenPrice,
       promptTokens,
+      ...(isBoundByText(body) ? {} : { contextTokens }),
       choices,
     };
     await runPaid(ctx, services, {

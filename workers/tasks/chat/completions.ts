@@ -17,7 +17,7 @@ import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
 
-/** Providers' templates may add to a prompt; beyond the bound by more than this a reported usage is not believed. */
+/** Providers' templates may add to a prompt of text; beyond the bound by more than this a reported usage is not believed. */
 const PROMPT_SLACK_TOKENS = 1024;
 /** A stop token or two past the cap is rounding, more is a lie. */
 const COMPLETION_SLACK_TOKENS = 8;
@@ -138,7 +138,7 @@ async function believableUsage(
   produced: () => ProducedText,
 ): Promise<Usage> {
   if (reported === undefined) return countUsage(input, produced());
-  const mostPrompt = input.promptTokens + PROMPT_SLACK_TOKENS;
+  const mostPrompt = Math.max(input.promptTokens + PROMPT_SLACK_TOKENS, input.contextTokens ?? 0);
   const mostCompletion = (run.payload.units + COMPLETION_SLACK_TOKENS) * input.choices;
   if (reported.promptTokens > mostPrompt || reported.completionTokens > mostCompletion) {
     throw new ProviderError(
