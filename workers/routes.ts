@@ -3,10 +3,6 @@
  * tried again, then the next route is taken; a route that keeps failing is left alone for a while (circuit breaker).
  */
 import {
-  BrokenCircuitError,
-  type CircuitBreakerPolicy,
-  ConsecutiveBreaker,
-  circuitBreaker,
   DelegateBackoff,
   ExponentialBackoff,
   handleWhen,
@@ -14,19 +10,20 @@ import {
   type IRetryBackoffContext,
   retry,
 } from 'cockatiel';
-import type { CatalogueCache, Route } from '../core/catalogue.ts';
+import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
+import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import { type Provider, ProviderError } from './providers/provider.ts';
+import { type ChatChunk, type ChatProvider, type Provider, ProviderError } from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
-const BREAKER_FAILURES = 5;
-const BREAKER_OPEN_MS = 10_000;
+const CIRCUIT = { failures: 5, openMs: 10_000 };
 /** Tries of one route before the next is taken. */
 const TRIES = 2;
 const BACKOFF = { initialDelay: 100, maxDelay: 1000 };
 /** A provider that asks for a longer pause than this is left for the next route. */
 const MAX_RETRY_AFTER_SECONDS = 2;
 
+const SANDBOX: ProviderRow = { name: 'sandbox', kind: 'sandbox', baseUrl: null, credentialEnv: null };
 export const SANDBOX_ROUTE: Route = { provider: 'sandbox', upstreamModel: 'sandbox', priority: 0, weight: 1 };
 
 export interface Routes {
@@ -47,38 +44,35 @@ export function makeRoutes(
   env: Readonly<Record<string, string | undefined>>,
 ): Routes {
   const providers = new Map<string, { provider: Provider; fingerprint: string }>();
-  const breakers = new Map<string, CircuitBreakerPolicy>();
+  const circuits = new Map<string, Circuit>();
 
+  function rowOf(name: string): ProviderRow | undefined {
+    return catalogue.current().providers.get(name) ?? (name === SANDBOX.name ? SANDBOX : undefined);
+  }
+
+  /** Throws ProviderError only: what cannot be made is left for the next route. */
   function providerOf(name: string): Provider {
-    const row =
-      catalogue.current().providers.get(name) ??
-      (name === 'sandbox' ? { name, kind: 'sandbox', baseUrl: null, credentialEnv: null } : undefined);
+    const row = rowOf(name);
     if (row === undefined) throw new ProviderError('misconfigured', `the catalogue has no provider ${name}`);
     const fingerprint = JSON.stringify(row);
     const known = providers.get(name);
     if (known?.fingerprint === fingerprint) return known.provider;
+    const provider = makeFrom(row, env);
     void known?.provider.close();
-    const provider = makeProvider({
-      name: row.name,
-      kind: row.kind,
-      baseUrl: row.baseUrl ?? undefined,
-      credential: row.credentialEnv === null ? undefined : env[row.credentialEnv],
-    });
     providers.set(name, { provider, fingerprint });
     return provider;
   }
 
-  function breakerOf(route: Route): CircuitBreakerPolicy {
+  /** The sandbox has none: its callers direct its errors, which must not reach others. */
+  function circuitOf(route: Route): Circuit | undefined {
+    if (rowOf(route.provider)?.kind === SANDBOX.kind) return undefined;
     const key = `${route.provider}\n${route.upstreamModel}`;
-    let breaker = breakers.get(key);
-    if (breaker === undefined) {
-      breaker = circuitBreaker(handleWhen(isRouteFault), {
-        halfOpenAfter: BREAKER_OPEN_MS,
-        breaker: new ConsecutiveBreaker(BREAKER_FAILURES),
-      });
-      breakers.set(key, breaker);
+    let circuit = circuits.get(key);
+    if (circuit === undefined) {
+      circuit = new Circuit(CIRCUIT);
+      circuits.set(key, circuit);
     }
-    return breaker;
+    return circuit;
   }
 
   return {
@@ -92,17 +86,22 @@ export function makeRoutes(
           handleWhen((error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted),
           { maxAttempts: TRIES - 1, backoff: pause },
         );
+        const circuit = circuitOf(route);
+        const pass = circuit?.enter();
+        if (circuit !== undefined && pass === undefined) {
+          lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`);
+          continue;
+        }
+        const seen = { isWhole: false };
         try {
-          return await breakerOf(route).execute(() =>
-            again.execute(() => work(providerOf(route.provider), route)),
+          const result = await again.execute(
+            () => work(watched(providerOf(route.provider), pass, seen), route),
+            signal,
           );
+          pass?.succeeded();
+          return result;
         } catch (error) {
-          if (error instanceof BrokenCircuitError) {
-            lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`, {
-              cause: error,
-            });
-            continue;
-          }
+          tell(pass, error, seen.isWhole);
           if (signal.aborted || hasBegun() || !(error instanceof ProviderError) || !error.isRoutable)
             throw error;
           lastError = error;
@@ -116,9 +115,55 @@ export function makeRoutes(
   };
 }
 
-/** The route is at fault, not the request. */
-function isRouteFault(error: unknown): boolean {
-  return error instanceof ProviderError && error.isRoutable;
+function makeFrom(row: ProviderRow, env: Readonly<Record<string, string | undefined>>): Provider {
+  try {
+    return makeProvider({
+      name: row.name,
+      kind: row.kind,
+      baseUrl: row.baseUrl ?? undefined,
+      credential: row.credentialEnv === null ? undefined : env[row.credentialEnv],
+    });
+  } catch (error) {
+    throw new ProviderError('misconfigured', `provider ${row.name} cannot be made`, { cause: error });
+  }
+}
+
+/** The provider, for a call whose circuit wants to know when an answer begins, and whether it came whole. */
+function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: boolean }): Provider {
+  const { chat } = provider;
+  if (chat === undefined || pass === undefined) return provider;
+  const watchedChat: ChatProvider = {
+    async complete(call) {
+      const answer = await chat.complete(call);
+      seen.isWhole = true;
+      return answer;
+    },
+    stream: (call) => ({
+      [Symbol.asyncIterator]: () => withBeginning(chat.stream(call)[Symbol.asyncIterator](), pass.began),
+    }),
+  };
+  return { ...provider, chat: watchedChat };
+}
+
+/** The same chunks; `began` is called before the first is given. */
+function withBeginning(chunks: AsyncIterator<ChatChunk>, began: () => void): AsyncIterator<ChatChunk> {
+  let hasBegun = false;
+  return {
+    async next() {
+      const result = await chunks.next();
+      if (!hasBegun) began();
+      hasBegun = true;
+      return result;
+    },
+    return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+  };
+}
+
+/** What a failed call says of its route. Of a whole answer only the content can be at fault (usage nobody believes). */
+function tell(pass: Pass | undefined, error: unknown, isWhole: boolean): void {
+  if (!(error instanceof ProviderError)) pass?.abandoned();
+  else if (error.isRoutable && !isWhole) pass?.failed();
+  else pass?.began();
 }
 
 function isWorthRetrying(error: unknown): boolean {

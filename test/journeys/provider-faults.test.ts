@@ -9,6 +9,7 @@ import { selectOne } from '../helpers/database.ts';
 import type { MockBehaviour } from '../helpers/mock-upstream-wire.ts';
 import {
   type Answer,
+  chatBody,
   DEFAULT_COST_AP,
   MODEL,
   MODEL_WITH_BACKUP,
@@ -436,6 +437,36 @@ describe('the circuit of a route', () => {
       FAILURES,
       FAILURES + 1,
     ]);
+  });
+
+  it('closes with the first chunk of a stream, however long that goes on', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.reset();
+    await breakIt(caller, MODEL);
+    service.upstream.program(MODEL, {});
+    service.upstream.programNext({ hang: 1 });
+    await withClockAhead(3 * OPEN_MS, async () => {
+      const leave = new AbortController();
+      const response = await fetch(`${service.urls[0]}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify(chatBody({ stream: true })),
+        signal: leave.signal,
+      });
+      await response.body?.getReader().read();
+      expect((await service.chat(caller)).status).to.equal(200);
+      leave.abort();
+    });
+  });
+
+  it('does not open for usage that nobody believes', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.reset();
+    for (let call = 0; call < FAILURES; call += 1) {
+      service.upstream.programNext(liar({ prompt_tokens: 9, completion_tokens: 5000 }));
+      expect((await service.chat(caller)).status).to.equal(503);
+    }
+    expect((await service.chat(caller)).status).to.equal(200);
   });
 
   it('does not open for requests that were at fault themselves, nor for callers who left', async () => {
