@@ -1,6 +1,7 @@
 /** Clients that leave, that read slowly, that wait long, that take much; and keys that change while they are used. */
 import { expect } from 'chai';
 import { afterEach, beforeEach, describe, it } from 'mocha';
+import { HTTP_LIMITS } from '../../workers/providers/http-exchange.ts';
 import { selectOne } from '../helpers/database.ts';
 import {
   DEFAULT_COST_AP,
@@ -225,6 +226,31 @@ describe('a stream', () => {
     await stream.readAll();
     expect(stream.content.endsWith('the end')).to.equal(true);
     expect(stream.content.length).to.be.above(1_000_000);
+  });
+});
+
+describe('an answer over the size we take from a provider', () => {
+  const service = withTestService();
+  afterEach(() => service.upstream.reset());
+
+  it('is ended by an error event, and what was produced is paid', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.programNext({ firehoseBytes: HTTP_LIMITS.maxResponseBytes + 1024 * 1024 });
+    const stream = await openStream(service, caller, { max_tokens: 4096 });
+    await stream.readAll();
+    expect(stream.text.slice(-300)).to.match(/data: \{"error":\{"code":"generation_failed".*\}\n\n$/);
+    const { json } = await service.get(`/v1/requests/${stream.id}`, caller);
+    expect(json.status).to.equal('cancelled');
+    expect(json.ap_cost).to.be.above(4096);
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([json.ap_cost]);
+  }).timeout(20_000);
+
+  it('is not paid when nothing of it was passed on', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.programNext({ content: 'x'.repeat(HTTP_LIMITS.maxResponseBytes) });
+    const answer = await service.chat(caller);
+    expect([answer.status, answer.json.error.code]).to.deep.equal([503, 'generation_failed']);
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
   });
 });
 

@@ -118,7 +118,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     return new ProviderError(
       'invalid_response',
       `The answer is over ${this.limits.maxResponseBytes} bytes.`,
-      { status: this.status },
+      { status: this.status, isOurLimit: true },
     );
   }
 }

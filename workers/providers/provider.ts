@@ -86,6 +86,8 @@ export class ProviderError extends Error {
   readonly publicMessage: string | undefined;
   /** For `rejected`: the parameter the provider named. */
   readonly param: string | undefined;
+  /** A limit of ours ended a call that the provider was answering well: what a caller got of it is charged. */
+  readonly isOurLimit: boolean;
 
   constructor(
     kind: ProviderErrorKind,
@@ -95,6 +97,7 @@ export class ProviderError extends Error {
       retryAfterSeconds?: number | undefined;
       publicMessage?: string | undefined;
       param?: string | undefined;
+      isOurLimit?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -105,6 +108,7 @@ export class ProviderError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.publicMessage = options.publicMessage;
     this.param = options.param;
+    this.isOurLimit = options.isOurLimit ?? false;
   }
 
   /** The same call may succeed when made again (after a pause). */
@@ -112,8 +116,8 @@ export class ProviderError extends Error {
     return this.kind === 'unavailable';
   }
 
-  /** Another route may serve what this one could not. */
+  /** Another route may serve what this one could not; our own limits would meet it there too. */
   get isRoutable(): boolean {
-    return this.kind !== 'rejected' && this.kind !== 'moderated';
+    return this.kind !== 'rejected' && this.kind !== 'moderated' && !this.isOurLimit;
   }
 }

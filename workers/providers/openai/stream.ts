@@ -62,6 +62,7 @@ export class ChatStream implements AsyncIterableIterator<ChatChunk> {
             throw new ProviderError(
               'invalid_response',
               `One event is over ${MAX_EVENT_CHARACTERS} characters.`,
+              { isOurLimit: true },
             );
           if (await this.#readMore(exchange)) continue;
           this.#checkFinished(this.#options.choiceCount);

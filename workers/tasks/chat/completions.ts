@@ -86,7 +86,7 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
       () => run.events.length > 0,
     );
   } catch (error) {
-    if (run.abortCause !== 'client_gone' || served === undefined) throw error;
+    if (served === undefined || !isPaidAsFarAsItGot(run, error)) throw error;
     const counted = await countUsage(input, produced);
     return {
       kind: 'cancelled',
@@ -104,6 +104,12 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
     provider: served ?? '',
     lastEvents: wantsUsage ? [usageEvent(run.payload, counted, costAp)] : [],
   };
+}
+
+/** A stream that ended early by the caller's doing, or by a limit of ours after the caller got a part of it; not by the provider's. */
+function isPaidAsFarAsItGot(run: Run, error: unknown): boolean {
+  if (run.abortCause !== undefined) return run.abortCause === 'client_gone';
+  return error instanceof ProviderError && error.isOurLimit && run.events.length > 0;
 }
 
 function chatOf(provider: Provider): ChatProvider {
