@@ -49,6 +49,7 @@ export class Run {
   readonly #deadline: NodeJS.Timeout;
   #sentBytes = 0;
   #takenBytes = 0;
+  #waitedMs = 0;
   #onTaken: (() => void) | undefined;
   #isDetached = false;
   #isOver!: () => void;
@@ -78,6 +79,12 @@ export class Run {
   get abortCause(): AbortCause | undefined {
     const reason: unknown = this.signal.reason;
     return reason instanceof RunAborted ? reason.abortCause : undefined;
+  }
+
+  /** A relevant part of the time so far went by waiting for the reader. */
+  get isHeldUpByReader(): boolean {
+    const elapsedMs = Date.now() - this.startedAt.getTime();
+    return this.#waitedMs > Math.min(RELEVANT_WAIT_MS, elapsedMs * RELEVANT_WAIT_SHARE);
   }
 
   abort(cause: AbortCause): void {
@@ -119,7 +126,8 @@ export class Run {
     const { bus, slowReaderMs, windowBytes } = this.#options;
     const isFarBehind = (): boolean =>
       !this.signal.aborted && !this.#isDetached && this.#sentBytes - this.#takenBytes > windowBytes;
-    let lastTakenAt = performance.now();
+    const startedAt = performance.now();
+    let lastTakenAt = startedAt;
     // without a carrier no acknowledgement can come: the stream goes on, and its reader finds it in the database
     while (isFarBehind() && bus.isConnected) {
       const before = this.#takenBytes;
@@ -133,6 +141,7 @@ export class Run {
       if (this.#takenBytes !== before) lastTakenAt = performance.now();
       else if (performance.now() - lastTakenAt >= slowReaderMs && isFarBehind()) this.abort('client_gone');
     }
+    this.#waitedMs += performance.now() - startedAt;
   }
 
   end(): void {
@@ -141,6 +150,9 @@ export class Run {
   }
 }
 
+/** Waiting for the reader for longer than this, or than this share of the time, makes a missed deadline the reader's doing. */
+const RELEVANT_WAIT_MS = 5000;
+const RELEVANT_WAIT_SHARE = 0.1;
 /** While waiting for a reader: how often to see whether the carrier still stands. */
 const CARRIER_CHECK_MS = 500;
 /** "data: " and the blank line, as the ingress counts them. */

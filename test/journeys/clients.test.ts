@@ -179,6 +179,37 @@ describe('a reader that takes nothing', () => {
   }).timeout(30_000);
 });
 
+describe('a reader so slow that its deadline comes', () => {
+  const service = withTestService({ config: { chatTimeoutSeconds: 2, slowReaderSeconds: 30 } });
+  afterEach(() => service.upstream.reset());
+
+  it('pays for what was produced', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.programNext({ firehoseBytes: 28 * 1024 * 1024 });
+    const stream = await openStream(service, caller, { max_tokens: 4096 });
+    await service.upstream.waitForAbort();
+    const { json } = await eventually(async () => {
+      const answer = await service.get(`/v1/requests/${stream.id}`, caller);
+      expect(answer.json.finished_at).to.be.a('string');
+      return answer;
+    });
+    expect(json.status).to.equal('cancelled');
+    expect(json.ap_cost).to.be.above(4096);
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([json.ap_cost]);
+    await stream.readAll();
+    expect(stream.text.slice(-300)).to.match(/data: \{"error":\{"code":"generation_failed".*\}\n\n$/);
+  }).timeout(20_000);
+
+  it('pays nothing when it was the provider that kept it waiting', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.programNext({ firehoseBytes: 1024 * 1024, hang: 0 });
+    const stream = await openStream(service, caller, { max_tokens: 4096 });
+    await stream.readAll();
+    const { json } = await service.get(`/v1/requests/${stream.id}`, caller);
+    expect([json.status, json.ap_cost]).to.deep.equal(['failed', 0]);
+  }).timeout(10_000);
+});
+
 describe('a stream', () => {
   const service = withTestService({
     config: { streamCommentSeconds: 0.05, streamWindowBytes: 16 * 1024, slowReaderSeconds: 3 },

@@ -108,8 +108,16 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
 
 /** A stream that ended early by the caller's doing, or by a limit of ours after the caller got a part of it; not by the provider's. */
 function isPaidAsFarAsItGot(run: Run, error: unknown): boolean {
-  if (run.abortCause !== undefined) return run.abortCause === 'client_gone';
-  return error instanceof ProviderError && error.isOurLimit && run.events.length > 0;
+  switch (run.abortCause) {
+    case 'client_gone':
+      return true;
+    case 'deadline':
+      return run.isHeldUpByReader;
+    case undefined:
+      return error instanceof ProviderError && error.isOurLimit && run.events.length > 0;
+    default:
+      return false;
+  }
 }
 
 function chatOf(provider: Provider): ChatProvider {
