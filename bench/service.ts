@@ -12,6 +12,8 @@ import {
 import { createDatabase, type Database, type Redis } from './stores.ts';
 
 const DATABASE_NAME = 'svc';
+/** As in the Procfile. */
+const NODE_FLAGS = ['--max-old-space-size=512', '--max-semi-space-size=16'];
 const HEALTHY_TIMEOUT_MS = 60_000;
 
 export interface ServiceOptions {
@@ -83,7 +85,7 @@ export class Service {
     return startProcess({
       name,
       command: process.execPath,
-      args: [modulePath],
+      args: [...NODE_FLAGS, modulePath],
       directory: this.#directory,
       cwd: ROOT_DIRECTORY,
       env: this.environment,

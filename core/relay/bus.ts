@@ -36,7 +36,13 @@ export function makeLocalBus(): Bus {
   };
 }
 
-/** Redis pub/sub. Frames published in one turn of the event loop to one channel travel together. */
+/**
+ * A message costs Redis, the kernel and both ends more than a frame in it: under load messages leave this far apart, and all
+ * frames in between share one (measured with 50 streams: 15 % of a worker's time). A frame after a quiet moment leaves at once.
+ */
+const MESSAGE_INTERVAL_MS = 1;
+
+/** Redis pub/sub. Frames published at one moment to one channel travel together. */
 export async function makeRedisBus(redisUrl: string, onError: (error: Error) => void): Promise<Bus> {
   const publisher = new Redis(redisUrl, {
     lazyConnect: true,
@@ -54,6 +60,7 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
   const handlers = new Map<string, (frame: Frame) => void>();
   const gapListeners: (() => void)[] = [];
   let outgoing = new Map<string, Frame[]>();
+  let sentAt = 0;
 
   for (const client of [publisher, subscriber]) client.on('error', onError);
   subscriber.on('message', (channel: string, message: string) => {
@@ -73,6 +80,7 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
   function flush(): void {
     const batch = outgoing;
     outgoing = new Map();
+    sentAt = performance.now();
     for (const [channel, frames] of batch) {
       publisher.publish(channel, JSON.stringify(frames)).catch(onError);
     }
@@ -82,7 +90,10 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
   return {
     publish(channel, frame) {
       if (publisher.status !== 'ready') return;
-      if (outgoing.size === 0) setImmediate(flush);
+      if (outgoing.size === 0) {
+        if (performance.now() - sentAt < MESSAGE_INTERVAL_MS) setTimeout(flush, MESSAGE_INTERVAL_MS);
+        else setImmediate(flush);
+      }
       const frames = outgoing.get(channel);
       if (frames === undefined) outgoing.set(channel, [frame]);
       else frames.push(frame);
