@@ -13,6 +13,7 @@ import { createDatabase, type Database, type Redis } from './stores.ts';
 
 const DATABASE_NAME = 'svc';
 /** As in the Procfile. */
+const COMPILE_CACHE = 'node_modules/.cache/compile';
 const NODE_FLAGS = ['--max-old-space-size=512', '--max-semi-space-size=16'];
 const HEALTHY_TIMEOUT_MS = 60_000;
 
@@ -38,6 +39,7 @@ export class Service {
     this.#port = port;
     this.environment = {
       NODE_ENV: 'production',
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       DATABASE_URL: `${options.database.baseUrl}/${DATABASE_NAME}`,
       REDIS_URL: options.redis.url,
       HOST: '127.0.0.1',
