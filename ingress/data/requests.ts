@@ -137,3 +137,14 @@ export async function cancelRequest(pool: Pool, id: string, accountId: string): 
   const { rows } = await pool.query<{ isSettled: boolean }>({ ...CANCEL_REQUEST, values: [id, accountId] });
   return rows[0]?.isSettled === true;
 }
+
+/** Ends a request that no worker has said to be running. */
+export async function cancelQueuedRequest(pool: Pool, id: string, accountId: string): Promise<void> {
+  await pool.query({
+    name: 'cancel_queued_request',
+    text: `select c.is_settled
+      from app.requests q, lateral app.cancel_request(q.id, q.account_id) c
+      where q.id = $1 and q.account_id = $2 and q.state = 'queued'`,
+    values: [id, accountId],
+  });
+}

@@ -2,10 +2,10 @@
  * `/v1/requests`: the caller's requests, their state, their results while they are kept, and cancelling them.
  */
 import { assembleCompletion } from '../../core/chat-assembly.ts';
-import type { Pool } from '../../core/database.ts';
 import { errorBody, ServiceError } from '../../core/errors.ts';
 import { type Context, callerOf, type Handler } from '../context.ts';
 import {
+  cancelQueuedRequest,
   cancelRequest,
   findRequest,
   listRequests,
@@ -22,9 +22,13 @@ const MAX_PAGE = 100;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
 const MAX_ID_TIME_MS = 2 ** 48 - 1;
-/** How long a cancelled stream has to be settled by its worker, which knows what was produced. */
-const CANCEL_PATIENCE_MS = 2000;
+/** How long a cancelled stream is waited for to be settled by its worker, which alone knows what was produced. */
+const CANCEL_PATIENCE_MS = 10_000;
+/** Workers say within 400 ms that a request is running: one that is still queued after this is not, and hears of its end. */
+const NOT_BEGUN_MS = 1000;
+/** Between two looks at a cancelled stream: from the shortest, ever longer, to the longest. */
 const CANCEL_POLL_MS = 25;
+const MAX_CANCEL_POLL_MS = 500;
 
 /** GET /v1/requests/{id} */
 export function getRequest({ pool }: Services): Handler {
@@ -61,7 +65,10 @@ export function getRequests({ pool }: Services): Handler {
   };
 }
 
-/** POST /v1/requests/{id}/cancel: returns everything held; of a stream that is running, what was produced is charged. */
+/**
+ * POST /v1/requests/{id}/cancel: returns everything held; of a stream that is running, what was produced is charged. A stream
+ * whose worker has not settled it in time is answered as it stands; its worker, or the expiry of its hold, settles it later.
+ */
 export function postCancel({ pool, relay }: Services): Handler {
   return async (ctx) => {
     const id = idOf(ctx);
@@ -69,26 +76,32 @@ export function postCancel({ pool, relay }: Services): Handler {
     let request = await findRequest(pool, id, accountId);
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) {
-      relay.abort(id);
-      if (request.isStream) await finishedWithin(CANCEL_PATIENCE_MS, pool, id, accountId);
-      await cancelRequest(pool, id, accountId);
+      if (request.isStream) await stopStream({ pool, relay }, id, accountId);
+      else {
+        relay.abort(id);
+        await cancelRequest(pool, id, accountId);
+      }
       request = (await findRequest(pool, id, accountId)) ?? request;
     }
     ctx.body = requestView(request);
   };
 }
 
-async function finishedWithin(
-  milliseconds: number,
-  pool: Pool,
+async function stopStream(
+  { pool, relay }: Pick<Services, 'pool' | 'relay'>,
   id: string,
   accountId: string,
 ): Promise<void> {
-  const deadline = Date.now() + milliseconds;
-  while (Date.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, CANCEL_POLL_MS));
+  const startedAt = Date.now();
+  let pauseMs = CANCEL_POLL_MS;
+  while (Date.now() - startedAt < CANCEL_PATIENCE_MS) {
+    relay.abort(id); // again each time: it may have been lost
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    pauseMs = Math.min(pauseMs * 1.5, MAX_CANCEL_POLL_MS);
     const request = await findRequest(pool, id, accountId);
     if (request?.finishedAt !== null) return;
+    if (request.state === 'queued' && Date.now() - startedAt >= NOT_BEGUN_MS)
+      await cancelQueuedRequest(pool, id, accountId);
   }
 }
 

@@ -124,6 +124,36 @@ describe('lost frames', () => {
     await eventually(async () => expect(await service.chargesOf(caller.accountId)).to.have.lengthOf(1));
   });
 
+  it('that cancel a running stream are said again, and what was produced is paid however late they are heard', async () => {
+    const caller = await service.makeCaller();
+    service.upstream.programNext({ chunks: ['one ', 'two ', 'three'], hang: 2 });
+    const stream = await openStream(service, caller);
+    await stream.readUntil('two ');
+    const lostUntil = Date.now() + 3000;
+    state.isLost = (frame) => frame.kind === 'abort' && Date.now() < lostUntil;
+    const cancelled = await service.post(`/v1/requests/${stream.id}/cancel`, caller);
+    expect(state.lost).to.be.above(1);
+    expect(cancelled.json).to.include({ status: 'cancelled', ap_cost: 14, held_ap: 0 });
+    await stream.readAll();
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([14]);
+  }).timeout(15_000);
+
+  it('that cancel a running stream and are never heard leave it running, held and to be settled by its worker', async () => {
+    const caller = await service.makeCaller();
+    const gate = makeGate();
+    service.upstream.programNext({ chunks: ['one ', 'two'], chunkGate: () => gate.passed });
+    const stream = await openStream(service, caller);
+    await stream.readUntil('one ');
+    state.isLost = (frame) => frame.kind === 'abort';
+    const { status, json } = await service.post(`/v1/requests/${stream.id}/cancel`, caller);
+    expect([status, json.status, json.ap_cost]).to.deep.equal([200, 'running', null]);
+    expect(json.held_ap).to.be.above(0);
+    gate.open();
+    await stream.readAll();
+    expect(stream.content).to.equal('one two');
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([DEFAULT_COST_AP]);
+  }).timeout(20_000);
+
   it('that carry a whole answer, or a failure, are made good', async () => {
     const caller = await service.makeCaller();
     state.isLost = (frame) => frame.kind === 'finished';

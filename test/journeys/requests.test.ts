@@ -11,6 +11,7 @@ import {
   type TestCaller,
   withTestService,
 } from '../helpers/service.ts';
+import { openStream } from './streams.ts';
 
 const EDGE_WAIT_SECONDS = 0.25;
 const ASYNC: CallOptions = { headers: { prefer: 'respond-async' } };
@@ -317,7 +318,10 @@ describe('a request that outlives its connection', () => {
 });
 
 describe('a request that no worker has taken', () => {
-  const service = withTestService({ workers: 0, config: { edgeWaitSeconds: EDGE_WAIT_SECONDS } });
+  const service = withTestService({
+    workers: 0,
+    config: { edgeWaitSeconds: EDGE_WAIT_SECONDS, streamCommentSeconds: 0.05 },
+  });
 
   it('is cancelled in the queue, and everything returned', async () => {
     const caller = await service.makeCaller({ balanceAp: 1000 });
@@ -329,6 +333,16 @@ describe('a request that no worker has taken', () => {
     expect(answer.json).to.include({ status: 'cancelled', ap_cost: 0, held_ap: 0 });
     expect(await service.balanceOf(caller.accountId)).to.include({ balanceAp: 1000, heldAp: 0 });
   });
+
+  it('is cancelled in the queue although it is a stream', async () => {
+    const caller = await service.makeCaller({ balanceAp: 1000 });
+    const stream = await openStream(service, caller);
+    const answer = await service.post(`/v1/requests/${stream.id}/cancel`, caller);
+    expect(answer.json).to.include({ status: 'cancelled', ap_cost: 0, held_ap: 0 });
+    await stream.readAll();
+    expect(stream.text).to.match(/"code":"generation_failed"/);
+    expect(await service.balanceOf(caller.accountId)).to.include({ balanceAp: 1000, heldAp: 0 });
+  }).timeout(5000);
 
   it('and its health is said to be bad', async () => {
     const { status, json } = await service.get('/health');
