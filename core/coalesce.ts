@@ -7,6 +7,8 @@ export interface CoalescerOptions<Item, Result> {
   /** Answers every item, in order; a rejection goes to all of them. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxBatch: number;
+  /** How many of those waiting (at most maxBatch, oldest first) may share the next batch; one leaves in any case. */
+  readonly take?: (items: readonly Item[]) => number;
   /** Batches under way at once. */
   readonly maxInFlight: number;
 }
@@ -41,11 +43,17 @@ export function makeCoalescer<Item, Result>(
   function flush(): void {
     isScheduled = false;
     if (inFlight >= options.maxInFlight || waiting.length === 0) return;
-    const batch = waiting.slice(0, options.maxBatch);
-    waiting = waiting.slice(options.maxBatch);
+    let batch = waiting.slice(0, options.maxBatch);
+    let items = batch.map((entry) => entry.item);
+    if (options.take !== undefined) {
+      const count = Math.max(1, options.take(items));
+      batch = batch.slice(0, count);
+      items = items.slice(0, count);
+    }
+    waiting = waiting.slice(batch.length);
     inFlight += 1;
     options
-      .run(batch.map((entry) => entry.item))
+      .run(items)
       .then(
         (results) => {
           batch.forEach((entry, index) => {

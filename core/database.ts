@@ -15,6 +15,8 @@ export interface PoolOptions {
   readonly maxConnections: number;
   /** Milliseconds after which PostgreSQL itself ends a statement. */
   readonly statementTimeoutMs?: number;
+  /** Milliseconds a statement waits for any one lock (55P03). */
+  readonly lockTimeoutMs?: number;
   readonly onError: (error: Error) => void;
 }
 
@@ -39,6 +41,7 @@ export async function makePool(options: PoolOptions): Promise<Pool> {
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
+    ...(options.lockTimeoutMs === undefined ? {} : { lock_timeout: options.lockTimeoutMs }),
     ...(role === undefined ? {} : { options: `-c role=${role}` }),
   });
   // an idle connection broke: the next query opens another; one in use also fails its query
@@ -85,20 +88,37 @@ export async function withTransaction<T>(
 }
 
 const UNCERTAIN_SQLSTATE_CLASSES = ['08', '57', '53', '58'];
-const TRANSIENT_SQLSTATES = ['40001', '40P01', '55P03'];
+/** A lock or the statement itself took too long: PostgreSQL's own answer, on a connection that goes on. */
+const TIMEOUT_SQLSTATES = ['55P03', '57014'];
+const TRANSIENT_SQLSTATES = ['40001', '40P01', ...TIMEOUT_SQLSTATES];
+
+/** The code PostgreSQL gave the error; undefined where the error is not PostgreSQL's. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' &&
+    /^[0-9A-Z]{5}$/.test(code) &&
+    error instanceof Error &&
+    !('syscall' in error)
+    ? code
+    : undefined;
+}
+
+/** Whether a lock was not to be had in time, or the statement ran out of time: nothing of it was committed. */
+export function isTimeoutError(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && TIMEOUT_SQLSTATES.includes(state);
+}
 
 /**
  * Whether the database could not be reached or lost the connection: the statement may or may not have been committed.
- * Anything else is PostgreSQL's own answer.
+ * Anything else is PostgreSQL's own answer, or the driver's.
  */
 export function isConnectionError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = (error as { code?: unknown }).code;
-  if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
-    return UNCERTAIN_SQLSTATE_CLASSES.includes(code.slice(0, 2));
-  }
+  if (!(error instanceof Error) || isTimeoutError(error)) return false;
+  const state = sqlStateOf(error);
+  if (state !== undefined) return UNCERTAIN_SQLSTATE_CLASSES.includes(state.slice(0, 2));
   return (
-    typeof code === 'string' ||
+    typeof (error as { code?: unknown }).code === 'string' ||
     /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i.test(
       error.message,
     )
@@ -116,8 +136,8 @@ export function wasNeverSent(error: unknown): boolean {
   );
 }
 
-/** Whether the same statement may succeed when run again at once: deadlock, serialisation, lock not available. */
+/** Whether the same statement may succeed when run again: deadlock, serialisation, lock not available, out of time. */
 export function isTransientError(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && TRANSIENT_SQLSTATES.includes(code);
+  const state = sqlStateOf(error);
+  return state !== undefined && TRANSIENT_SQLSTATES.includes(state);
 }

@@ -27,7 +27,11 @@ export interface Ingress {
 }
 
 const POOL_SIZE = 10;
+/** One connection for each lane of submit, which lists and key look-ups cannot take away. */
+const SUBMIT_POOL_SIZE = 3;
 const STATEMENT_TIMEOUT_MS = 15_000;
+/** A balance that somebody has locked: its account alone is to wait. */
+const SUBMIT_LOCK_TIMEOUT_MS = 2_000;
 /** Requests that are still open after this are cut: their results wait in the database. */
 const DRAIN_MS = 20_000;
 const IDLE_CLOSE_MS = 250;
@@ -41,13 +45,22 @@ export async function startIngress(options: {
   const { config, databaseUrl, bus, logger } = options;
   const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
   const ingressId = uuidv4();
-  const pool = await makePool({
+  const poolOptions = {
     databaseUrl,
     role: 'app_ingress',
-    applicationName: 'svc-ingress',
-    maxConnections: POOL_SIZE,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     onError: onError('an idle database connection broke'),
+  } as const;
+  const pool = await makePool({
+    ...poolOptions,
+    applicationName: 'svc-ingress',
+    maxConnections: POOL_SIZE,
+  });
+  const submitPool = await makePool({
+    ...poolOptions,
+    applicationName: 'svc-ingress-submit',
+    maxConnections: SUBMIT_POOL_SIZE,
+    lockTimeoutMs: SUBMIT_LOCK_TIMEOUT_MS,
   });
   const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
   let isFresh = false;
@@ -77,7 +90,7 @@ export async function startIngress(options: {
   });
   await load.refresh();
   const relay = await makeRelay({ ingressId, bus, pool, logger });
-  const submit = makeSubmit(pool, config.initialGrantAp);
+  const submit = makeSubmit(submitPool, config.initialGrantAp);
   const rateLimiter = makeRateLimiter(
     config.redisUrl,
     onError('the rate limiter counts by itself: Redis does not answer'),
@@ -136,6 +149,7 @@ export async function startIngress(options: {
           await rateLimiter.close();
           await heartbeat.stop();
           await notifications.close();
+          await submitPool.end();
           await pool.end();
         },
       },

@@ -1,36 +1,24 @@
 /**
  * Reserve, record and enqueue, in one call to the database shared by all requests of this moment. Each is accepted or refused
  * by itself. When the connection breaks, nobody knows whether the batch was committed: the ids say, once it is back.
+ * Large inputs go by a lane of their own, and so do requests that held up or failed a batch: the others do not wait for them.
  */
-import { makeCoalescer } from '../core/coalesce.ts';
-import { isConnectionError, isTransientError, type Pool, wasNeverSent } from '../core/database.ts';
+import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
+import {
+  isConnectionError,
+  isTimeoutError,
+  isTransientError,
+  type Pool,
+  sqlStateOf,
+  wasNeverSent,
+} from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
-import type { Quote } from '../core/pricing.ts';
-
-export interface Submission {
-  readonly id: string;
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly area: string;
-  readonly task: string;
-  readonly modelId: string;
-  readonly priceId: number;
-  readonly isStream: boolean;
-  /** The ingress that waits for the answer; null: nobody. */
-  readonly ingressId: string | null;
-  readonly quote: Quote;
-  readonly timeoutSeconds: number;
-  readonly idempotency: { readonly key: string; readonly bodySha256: string } | undefined;
-  readonly caps: {
-    readonly perRequestAp: number | null;
-    readonly dailyAp: number | null;
-    readonly monthlyAp: number | null;
-    readonly grantDailyAp: number | null;
-  };
-  readonly isGrantAllowed: boolean;
-  /** The job's data. */
-  readonly input: unknown;
-}
+import {
+  findCommitted,
+  type SubmissionRow as Row,
+  type Submission,
+  submitRequests,
+} from './data/submissions.ts';
 
 export type Submitted =
   | { readonly outcome: 'accepted'; readonly holdAp: number }
@@ -43,177 +31,198 @@ export interface Submit {
   drain(): Promise<void>;
 }
 
-interface Row {
-  n: number;
-  outcome: string;
-  hold_ap: number | null;
-  required_ap: number;
-  available_ap: number;
-  held_ap: number;
-  cap_ap: number | null;
-  resets_at: Date | null;
-  other_request_id: string | null;
-}
-
-const SUBMIT = {
-  name: 'submit_requests',
-  text: 'select n, outcome, hold_ap, required_ap, available_ap, held_ap, cap_ap, resets_at, other_request_id from app.submit_requests($1, $2, $3)',
-};
-const FIND_COMMITTED = {
-  name: 'find_committed_requests',
-  text: 'select id, hold_ap from app.requests where id = any ($1::uuid[])',
-};
-
 const MAX_BATCH = 100;
+/** Of the inputs' JSON; one that is larger goes alone. */
+const MAX_BATCH_BYTES = 1024 * 1024;
+/** From here on an input has the lane of large ones: one of 19 MB keeps the database busy for half a second. */
+const LARGE_INPUT_BYTES = 64 * 1024;
 /** How long a request waits for a database that went away before it is given up. */
 const OUTAGE_PATIENCE_MS = 15_000;
 const RETRY_DELAY_MS = 250;
 /** How much longer one waits that may have been committed: to be told of an error and charged must not happen. */
 const UNKNOWN_PATIENCE_MS = 60_000;
+/** How long a request waits for a balance that somebody has locked. */
+const LOCK_PATIENCE_MS = 6_000;
+/** Answers of the database that make no sense, each followed by a look at the books. */
+const MAX_SURPRISES = 3;
 
-/** The database went away with the batch and has not come back: it may be on the books. */
-class OutcomeUnknown extends Error {}
-
-export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
-  const coalescer = makeCoalescer<Submission, Row>({
-    run: (batch) => runBatch(pool, initialGrantAp, batch),
-    maxBatch: MAX_BATCH,
-    maxInFlight: 1,
-  });
-  const submit = async (submission: Submission): Promise<Submitted> =>
-    toResult(
-      await coalescer.add(submission).catch((error: unknown) => findOut(pool, submission, error)),
-      submission,
-    );
-  return Object.assign(submit, { drain: () => coalescer.drain() });
+interface Item {
+  readonly submission: Submission;
+  readonly inputJson: string;
+  readonly inputBytes: number;
+  /** A call with it ended without an answer. */
+  mayBeCommitted: boolean;
+  /** When it was put aside. */
+  asideSince: number;
 }
 
-async function runBatch(
-  pool: Pool,
-  initialGrantAp: number,
-  batch: readonly Submission[],
-  isUncertain = false,
-): Promise<Row[]> {
+/** `pool`: of submit's own, at least three connections (one a lane), with a lock timeout. */
+export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
+  const books: Books = { pool, initialGrantAp };
+  const lane = { maxBatch: MAX_BATCH, maxInFlight: 1 };
+  const putBack = async (item: Item): Promise<Row> => await aside.add(item);
+  const aside: Coalescer<Item, Row | Promise<Row>> = makeCoalescer({
+    ...lane,
+    take: countOfOneAccount,
+    run: (batch) => runAside(books, batch, putBack),
+  });
+  /** How many requests of an account are aside: while there are any, its next ones go there too. */
+  const asideByAccount = new Map<string, number>();
+
+  async function putAside(item: Item): Promise<Row> {
+    const { accountId } = item.submission;
+    item.asideSince = Date.now();
+    asideByAccount.set(accountId, (asideByAccount.get(accountId) ?? 0) + 1);
+    try {
+      return await putBack(item);
+    } finally {
+      const left = (asideByAccount.get(accountId) ?? 1) - 1;
+      if (left === 0) asideByAccount.delete(accountId);
+      else asideByAccount.set(accountId, left);
+    }
+  }
+
+  const makeLane = (): Coalescer<Item, Row | Promise<Row>> =>
+    makeCoalescer({
+      ...lane,
+      take: countWithinBytes,
+      async run(batch): Promise<(Row | Promise<Row>)[]> {
+        try {
+          return await runBatch(books, batch);
+        } catch (error) {
+          // what the database cannot take, or takes too long over, must not refuse or hold up its neighbours
+          const isShared = batch.length > 1 && !isConnectionError(error);
+          if (!isShared && !isTimeoutError(error)) throw error;
+          return batch.map(putAside);
+        }
+      },
+    });
+  const small = makeLane();
+  const large = makeLane();
+
+  async function submit(submission: Submission): Promise<Submitted> {
+    const inputJson = JSON.stringify(submission.input) ?? 'null';
+    const inputBytes = Buffer.byteLength(inputJson);
+    const item: Item = { submission, inputJson, inputBytes, mayBeCommitted: false, asideSince: 0 };
+    try {
+      const isAside = asideByAccount.has(submission.accountId);
+      const row = isAside
+        ? await putAside(item)
+        : await (inputBytes > LARGE_INPUT_BYTES ? large : small).add(item);
+      return toResult(row, submission);
+    } catch (error) {
+      const row = item.mayBeCommitted ? await findOut(pool, submission) : undefined;
+      if (row === undefined) throw error;
+      return toResult(row, submission);
+    }
+  }
+  return Object.assign(submit, {
+    async drain() {
+      await Promise.all([small.drain(), large.drain()]);
+      await aside.drain();
+    },
+  });
+}
+
+function countWithinBytes(items: readonly Item[]): number {
+  let bytes = 0;
+  const end = items.findIndex((item) => {
+    bytes += item.inputBytes;
+    return bytes > MAX_BATCH_BYTES;
+  });
+  return end < 0 ? items.length : end;
+}
+
+function countOfOneAccount(items: readonly Item[]): number {
+  const end = items.findIndex((item) => item.submission.accountId !== items[0]?.submission.accountId);
+  return countWithinBytes(end < 0 ? items : items.slice(0, end));
+}
+
+interface Books {
+  readonly pool: Pool;
+  readonly initialGrantAp: number;
+}
+
+/**
+ * One account's requests, after they failed or held up others. A balance that is still locked sends them to the end of the lane
+ * (`again`): who stands behind them waits for one lock timeout.
+ */
+async function runAside(
+  books: Books,
+  batch: readonly Item[],
+  again: (item: Item) => Promise<Row>,
+): Promise<(Row | Promise<Row>)[]> {
+  try {
+    return await runBatch(books, batch);
+  } catch (error) {
+    if (isTimeoutError(error)) return batch.map((item) => (isPatient(item) ? again(item) : tooLong(error)));
+    if (batch.length === 1 || isConnectionError(error)) throw error;
+    const singles = await Promise.allSettled(batch.map((item) => runBatch(books, [item])));
+    return singles.map((single) =>
+      single.status === 'fulfilled' ? (single.value[0] as Row) : Promise.reject(single.reason),
+    );
+  }
+}
+
+function isPatient(item: Item): boolean {
+  return Date.now() < item.asideSince + LOCK_PATIENCE_MS;
+}
+
+function tooLong(cause: unknown): Promise<never> {
+  return Promise.reject(new ServiceError('generation_failed', {}, { cause, retryAfterSeconds: 2 }));
+}
+
+/** Outlives outages and deadlocks; throws what the database says of the batch, and timeouts at once. */
+async function runBatch(books: Books, batch: readonly Item[]): Promise<Row[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
-  let mayBeCommitted = isUncertain;
+  let surprises = 0;
   for (;;) {
     try {
-      if (mayBeCommitted) return await resumeBatch(pool, initialGrantAp, batch);
-      return await callSubmit(pool, initialGrantAp, batch);
+      if (batch.some((item) => item.mayBeCommitted)) return await resumeBatch(books, batch);
+      return await submitRequests(books.pool, books.initialGrantAp, batch);
     } catch (error) {
-      if (isConnectionError(error)) {
-        mayBeCommitted ||= !wasNeverSent(error);
-        if (Date.now() >= deadline) {
-          throw mayBeCommitted ? new OutcomeUnknown('the database is away', { cause: error }) : error;
-        }
-      } else if (mayBeCommitted && isUniqueViolation(error) && Date.now() < deadline) {
-        // committed after all, a moment after it was looked for: look again
-      } else if (!isTransientError(error)) {
-        // one request the database cannot take must not refuse its neighbours
-        if (batch.length > 1) {
-          return (
-            await Promise.all(batch.map((one) => runBatch(pool, initialGrantAp, [one], mayBeCommitted)))
-          ).flat();
-        }
-        throw error;
+      const isLost = isConnectionError(error);
+      // its ids are on the books already, or an answer came that the driver could not read
+      const isSurprise = !isLost && (isUniqueViolation(error) || sqlStateOf(error) === undefined);
+      if (isSurprise || (isLost && !wasNeverSent(error))) {
+        for (const item of batch) item.mayBeCommitted = true;
       }
+      if (isSurprise) surprises += 1;
+      const isWorthWaiting =
+        isLost ||
+        (isSurprise && surprises < MAX_SURPRISES) ||
+        (isTransientError(error) && !isTimeoutError(error));
+      if (!isWorthWaiting || Date.now() >= deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
     }
   }
 }
 
 function isUniqueViolation(error: unknown): boolean {
-  return (error as { code?: unknown }).code === '23505';
+  return sqlStateOf(error) === '23505';
 }
 
-/** Waits for the database to say whether the request is on its books; where it is not, the error was one and cost nothing. */
-async function findOut(pool: Pool, submission: Submission, error: unknown): Promise<Row> {
-  if (!(error instanceof OutcomeUnknown)) throw error;
+/** Waits for the database to say whether the request is on its books; where it is not, its error was one and cost nothing. */
+async function findOut(pool: Pool, { id }: Submission): Promise<Row | undefined> {
   const deadline = Date.now() + UNKNOWN_PATIENCE_MS;
   for (;;) {
     try {
-      const { rows } = await pool.query<{ hold_ap: number }>({
-        ...FIND_COMMITTED,
-        values: [[submission.id]],
-      });
-      if (rows[0] !== undefined) return acceptedRow(rows[0].hold_ap);
-      break;
-    } catch (stillAway) {
-      if (!isConnectionError(stillAway) || Date.now() >= deadline) throw stillAway;
+      return (await findCommitted(pool, [id])).get(id);
+    } catch (error) {
+      if (Date.now() >= deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
     }
   }
-  throw error.cause;
 }
 
-/** After a lost connection: what is on the books was accepted, the rest is submitted again. */
-async function resumeBatch(pool: Pool, initialGrantAp: number, batch: readonly Submission[]): Promise<Row[]> {
-  const { rows } = await pool.query<{ id: string; hold_ap: number }>({
-    ...FIND_COMMITTED,
-    values: [batch.map((submission) => submission.id)],
-  });
-  const committed = new Map(rows.map((row) => [row.id, row.hold_ap]));
-  const missing = batch.filter((submission) => !committed.has(submission.id));
-  const fresh = missing.length === 0 ? [] : await callSubmit(pool, initialGrantAp, missing);
-  const freshById = new Map(missing.map((submission, index) => [submission.id, fresh[index] as Row]));
-  return batch.map(
-    (submission) => freshById.get(submission.id) ?? acceptedRow(committed.get(submission.id) ?? 0),
-  );
-}
-
-async function callSubmit(pool: Pool, initialGrantAp: number, batch: readonly Submission[]): Promise<Row[]> {
-  const { rows } = await pool.query<Row>({
-    ...SUBMIT,
-    values: [
-      JSON.stringify(batch.map(toJson)),
-      JSON.stringify(batch.map(({ input }) => input)),
-      initialGrantAp,
-    ],
-  });
-  return rows;
-}
-
-/** The shape of app.submission. */
-function toJson(submission: Submission, index: number): Record<string, unknown> {
-  const { quote, caps, idempotency } = submission;
-  return {
-    n: index + 1,
-    id: submission.id,
-    account_id: submission.accountId,
-    key_id: submission.keyId,
-    area: submission.area,
-    task: submission.task,
-    model_id: submission.modelId,
-    price_id: submission.priceId,
-    is_stream: submission.isStream,
-    ingress_id: submission.ingressId,
-    fixed_milli_ap: quote.fixedMilliAp,
-    unit_milli_ap: quote.unitMilliAp,
-    min_units: quote.minUnits,
-    max_units: quote.maxUnits,
-    timeout_seconds: submission.timeoutSeconds,
-    idempotency_key: idempotency?.key,
-    body_sha256: idempotency?.bodySha256,
-    cap_per_request_ap: caps.perRequestAp,
-    cap_daily_ap: caps.dailyAp,
-    cap_monthly_ap: caps.monthlyAp,
-    grant_daily_cap_ap: caps.grantDailyAp,
-    is_grant_allowed: submission.isGrantAllowed,
-  };
-}
-
-function acceptedRow(holdAp: number): Row {
-  return {
-    n: 0,
-    outcome: 'accepted',
-    hold_ap: holdAp,
-    required_ap: holdAp,
-    available_ap: 0,
-    held_ap: 0,
-    cap_ap: null,
-    resets_at: null,
-    other_request_id: null,
-  };
+/** After a call without an answer: what is on the books was accepted, the rest is submitted again. */
+async function resumeBatch({ pool, initialGrantAp }: Books, batch: readonly Item[]): Promise<Row[]> {
+  const ids = batch.map(({ submission }) => submission.id);
+  const rows = await findCommitted(pool, ids);
+  const missing = batch.filter(({ submission }) => !rows.has(submission.id));
+  const fresh = missing.length === 0 ? [] : await submitRequests(pool, initialGrantAp, missing);
+  for (const [index, { submission }] of missing.entries()) rows.set(submission.id, fresh[index] as Row);
+  return ids.map((id) => rows.get(id) as Row);
 }
 
 function toResult(row: Row, submission: Submission): Submitted {

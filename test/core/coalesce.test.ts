@@ -4,7 +4,11 @@ import { describe, it } from 'mocha';
 import { makeCoalescer } from '../../core/coalesce.ts';
 
 /** Batches whose ends the test decides. */
-function makeHeld(options: { maxBatch: number; maxInFlight: number }) {
+function makeHeld(options: {
+  maxBatch: number;
+  maxInFlight: number;
+  take?: (items: readonly number[]) => number;
+}) {
   const batches: { readonly items: readonly number[]; finish(): void; fail(error: Error): void }[] = [];
   const arrivals: (() => void)[] = [];
   const coalescer = makeCoalescer<number, string>({
@@ -50,6 +54,19 @@ describe('a coalescer', () => {
     (await held.batch(0)).finish();
     (await held.batch(2)).finish();
     expect(await Promise.all(all)).to.have.lengthOf(5);
+  });
+
+  it('lets the batch be bounded by what is in it, but for the first', async () => {
+    const held = makeHeld({ maxBatch: 3, maxInFlight: 1, take: () => 0 });
+    const all = [9, 1, 2, 3].map((item) => held.coalescer.add(item));
+    expect((await held.batch(0)).items).to.deep.equal([9]);
+    (await held.batch(0)).finish();
+    expect((await held.batch(1)).items).to.deep.equal([1]);
+    (await held.batch(1)).finish();
+    expect((await held.batch(2)).items).to.deep.equal([2]);
+    (await held.batch(2)).finish();
+    (await held.batch(3)).finish();
+    expect(await Promise.all(all)).to.deep.equal(['answer 9', 'answer 1', 'answer 2', 'answer 3']);
   });
 
   it('tells every item of a batch that it failed, and goes on', async () => {
