@@ -48,24 +48,30 @@ export function getHealth(services: Services): Handler {
 
 /** GET /health/stats */
 export function getHealthStats(services: Services): Handler {
-  let known: { at: number; body: unknown } | undefined;
+  let known: { at: number; body: Promise<unknown> } | undefined;
   return async (ctx) => {
     if (known === undefined || Date.now() - known.at > STATISTICS_TTL_MS) {
-      const statistics = await readStatistics(services.pool);
-      known = {
-        at: Date.now(),
-        body: {
-          window_seconds: 60,
-          requests: statistics.requests,
-          requests_per_minute: statistics.requests,
-          succeeded: statistics.succeeded,
-          failed: statistics.failed,
-          latency_ms: { p50: statistics.p50Ms, p95: statistics.p95Ms, p99: statistics.p99Ms },
-          queue: { depth: services.load.depth },
-          workers: services.load.workers,
-        },
-      };
+      // whoever asks while they are being read shares them
+      const reading = { at: Date.now(), body: readBody(services) };
+      known = reading;
+      reading.body.catch(() => {
+        if (known === reading) known = undefined;
+      });
     }
-    answerPublicRead(ctx, known.body, STATISTICS_TTL_MS / 1000);
+    answerPublicRead(ctx, await known.body, STATISTICS_TTL_MS / 1000);
+  };
+}
+
+async function readBody({ pool, load }: Services): Promise<unknown> {
+  const statistics = await readStatistics(pool);
+  return {
+    window_seconds: 60,
+    requests: statistics.requests,
+    requests_per_minute: statistics.requests,
+    succeeded: statistics.succeeded,
+    failed: statistics.failed,
+    latency_ms: { p50: statistics.p50Ms, p95: statistics.p95Ms, p99: statistics.p99Ms },
+    queue: { depth: load.depth },
+    workers: load.workers,
   };
 }
