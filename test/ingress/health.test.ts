@@ -28,7 +28,7 @@ describe('/health/stats', () => {
     expect(reads).to.equal(1);
     isBroken = false;
     const bodies = await Promise.all([ask(), ask(), ask()]);
-    for (const body of bodies) expect(JSON.stringify(body)).to.include('"requests":7');
+    for (const body of bodies) expect(body).to.include('"requests":7');
     await ask();
     expect(reads).to.equal(2);
   });
