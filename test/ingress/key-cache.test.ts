@@ -10,7 +10,7 @@ describe('the key cache', () => {
   const database = withDatabase();
 
   /** A cache over a pool that counts its lookups and can be held up in them. */
-  function makeCountedCache(): {
+  function makeCountedCache(maxKeys?: number): {
     cache: KeyCache;
     lookups: () => number;
     state: { isFresh: boolean; gate: Promise<void> | undefined };
@@ -31,6 +31,7 @@ describe('the key cache', () => {
       onError: (error) => {
         throw error;
       },
+      ...(maxKeys === undefined ? {} : { maxKeys }),
     });
     return { cache, lookups: () => lookups, state };
   }
@@ -95,6 +96,37 @@ describe('the key cache', () => {
       expect(await cache.find(`svc_live_${'x'.repeat(43)}`)).to.equal(undefined);
     }
     expect(lookups()).to.equal(1);
+  });
+
+  it('does not forget known keys for unknown ones, and keeps nothing of those it forgets', async () => {
+    const keys: string[] = [];
+    for (let index = 0; index < 3; index += 1)
+      keys.push((await makeKey(database.pool, await makeAccount(database.pool))).secret);
+    const [first, second, third] = keys as [string, string, string];
+    const { cache, lookups } = makeCountedCache(2);
+    await cache.find(first);
+    await cache.find(second);
+    for (let index = 0; index < 10; index += 1) await cache.find(`svc_live_${index}${'x'.repeat(42)}`);
+    await cache.find(first);
+    expect(lookups()).to.equal(12);
+    await cache.find(third);
+    expect(cache.size).to.deep.equal({ known: 2, accounts: 2 });
+    cache.forgetAll();
+    expect(cache.size).to.deep.equal({ known: 0, accounts: 0 });
+  });
+
+  it('looks up few keys at a time', async () => {
+    const { cache, lookups, state } = makeCountedCache();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    state.gate = promise;
+    const guesses = Array.from({ length: 20 }, (_, index) =>
+      cache.find(`svc_live_${index}${'y'.repeat(42)}`),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(lookups()).to.equal(8);
+    resolve();
+    expect(await Promise.all(guesses)).to.deep.equal(Array.from({ length: 20 }, () => undefined));
+    expect(lookups()).to.equal(20);
   });
 
   it('writes when a key was last used, which tells nobody of a change', async () => {
