@@ -1,7 +1,9 @@
 /**
  * The catalogue in memory: models with their routes, prices and voices, read from the database in one go and again whenever
- * `svc_catalogue` tells of a change. Small (hundreds of rows), so it is held whole. Immutable: a reload makes a new one.
+ * `svc_catalogue` tells of a change, and every minute should that be lost. Small (hundreds of rows), so it is held whole.
+ * Immutable: a reload makes a new one.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from './database.ts';
 import { nextPrice, type Price, priceInForce } from './pricing.ts';
 
@@ -121,12 +123,17 @@ export function pricesOf(
   return { current: priceInForce(rows, at), next: nextPrice(rows, at) };
 }
 
+const REFRESH_MS = 60_000;
+/** Pauses between tries to read it: doubled from the first to the last. */
+const RETRY_MS = { first: 250, last: 10_000 };
+
 /** Keeps the newest catalogue: `current()` never waits; `refresh()` is called when the database tells of a change. */
 export interface CatalogueCache {
   current(): Catalogue;
-  /** Resolves once a catalogue read after this call is current. */
+  /** Resolves once a catalogue read after this call is current, however often that has to be tried, or it is closed. */
   refresh(): Promise<void>;
   onChange(listener: (catalogue: Catalogue) => void): void;
+  close(): void;
 }
 
 export async function makeCatalogueCache(
@@ -137,31 +144,53 @@ export async function makeCatalogueCache(
   let reading: Promise<void> | undefined;
   let again: Promise<void> | undefined;
   const listeners: ((catalogue: Catalogue) => void)[] = [];
+  const closing = new AbortController();
+
+  async function readUntilRead(): Promise<void> {
+    for (
+      let pauseMs = RETRY_MS.first;
+      !closing.signal.aborted;
+      pauseMs = Math.min(2 * pauseMs, RETRY_MS.last)
+    ) {
+      try {
+        catalogue = await readCatalogue(pool);
+        for (const listener of listeners) listener(catalogue);
+        return;
+      } catch (error) {
+        if (closing.signal.aborted) return;
+        onError(error as Error);
+        await sleep(pauseMs, undefined, { signal: closing.signal, ref: false }).catch(() => {});
+      }
+    }
+  }
 
   function read(): Promise<void> {
-    reading = readCatalogue(pool)
-      .then((next) => {
-        catalogue = next;
-        for (const listener of listeners) listener(next);
-      }, onError)
-      .finally(() => {
-        reading = undefined;
-      });
+    reading = readUntilRead().finally(() => {
+      reading = undefined;
+    });
     return reading;
   }
+
+  function refresh(): Promise<void> {
+    if (reading === undefined) return read();
+    again ??= reading.then(() => {
+      again = undefined;
+      return read();
+    });
+    return again;
+  }
+  const timer = setInterval(() => void refresh(), REFRESH_MS);
+  timer.unref();
 
   return {
     current: () => catalogue,
     onChange(listener) {
       listeners.push(listener);
     },
-    refresh() {
-      if (reading === undefined) return read();
-      again ??= reading.then(() => {
-        again = undefined;
-        return read();
-      });
-      return again;
+    refresh,
+    close() {
+      clearInterval(timer);
+      closing.abort();
     },
   };
 }

@@ -144,6 +144,7 @@ export async function startIngress(options: {
         run: async () => {
           relay.close();
           load.close();
+          catalogue.close();
           await submit.drain();
           await keys.close();
           await rateLimiter.close();

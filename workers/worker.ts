@@ -112,6 +112,7 @@ export async function startWorker(options: {
         name: 'worker: close',
         run: async () => {
           clearInterval(rescue);
+          catalogue.close();
           active.close();
           await settler.drain();
           await heartbeat.stop();

@@ -31,7 +31,10 @@ function makeTestRoutes(...names: string[]): Routes {
     providers: new Map(rows.map((row) => [row.name, row])),
     models: new Map([[MODEL_ID, { routes }]]),
   } as unknown as Catalogue;
-  return makeRoutes({ current: () => catalogue, refresh: async () => {}, onChange: () => {} }, { EMPTY: '' });
+  return makeRoutes(
+    { current: () => catalogue, refresh: async () => {}, onChange: () => {}, close: () => {} },
+    { EMPTY: '' },
+  );
 }
 
 const request = { modelId: MODEL_ID, isTest: false, signal: new AbortController().signal };
