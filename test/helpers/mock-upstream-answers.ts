@@ -120,6 +120,7 @@ async function writeRaw(call: MockCall, response: ServerResponse, behaviour: Moc
     // One event-loop turn apart, so that the pieces reach the reader as separate reads.
     await new Promise((resolve) => setImmediate(resolve));
   }
+  await behaviour.rawBodyGate;
   response.end();
 }
 

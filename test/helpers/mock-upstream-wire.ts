@@ -42,6 +42,8 @@ export interface MockBehaviour {
   };
   /** Send exactly this body (a string array is written piece by piece, one write each) with status 200 or `status`. */
   readonly rawBody?: string | Buffer | readonly (string | Buffer)[];
+  /** With `rawBody`: leave the answer open after it until this. */
+  readonly rawBodyGate?: Promise<unknown>;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Streams: write this many bytes of content chunks as fast as the reader takes them. */

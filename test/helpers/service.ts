@@ -36,6 +36,8 @@ export interface TestServiceOptions {
   /** Ingresses; 1 unless told otherwise. */
   readonly webs?: number;
   readonly workers?: number;
+  /** Called with each line logged as a warning. */
+  readonly onWarning?: (line: Record<string, unknown>) => void;
   /** For buses that lose frames on purpose; called once for each ingress ('web') and each worker. */
   readonly wrapBus?: (bus: Bus, owner: 'web' | 'worker') => Bus;
 }
@@ -120,10 +122,21 @@ export function chatBody(changes: object = {}): Record<string, unknown> {
   return { model: MODEL, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100, ...changes };
 }
 
+const WARN_LEVEL = pino.levels.values.warn;
+
 /** About half a second. The caller stops it. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const errors: string[] = [];
-  const logger: Logger = pino({ level: 'error' }, { write: (line) => errors.push(line) });
+  const logger: Logger = pino(
+    { level: options.onWarning === undefined ? 'error' : 'warn' },
+    {
+      write(text) {
+        const line = JSON.parse(text) as Record<string, unknown>;
+        if (line.level === WARN_LEVEL) options.onWarning?.(line);
+        else errors.push(text);
+      },
+    },
+  );
   const config: Config = {
     ...loadConfig({}),
     port: 0,

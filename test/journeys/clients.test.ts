@@ -54,6 +54,41 @@ describe('a client that leaves', () => {
     expect(json.usage).to.deep.equal({ prompt_tokens: PROMPT_TOKENS, completion_tokens: 3 });
   });
 
+  for (const [name, usages, counted] of [
+    ['pays what the provider has reported by then', [{ prompt_tokens: 9, completion_tokens: 4 }], [9, 4]],
+    [
+      'pays for what came after the provider’s last report too',
+      [{ prompt_tokens: 9, completion_tokens: 1 }, null],
+      [9, 3],
+    ],
+    [
+      'pays by our own count when the report cannot be true',
+      [{ prompt_tokens: 9, completion_tokens: 5000 }],
+      [PROMPT_TOKENS, 3],
+    ],
+    [
+      'pays what the provider has reported last of all',
+      [null, null, { prompt_tokens: 9, completion_tokens: 2 }],
+      [9, 2],
+    ],
+  ] as const) {
+    it(`in the middle of a stream ${name}`, async () => {
+      const chunk = (content: string, usage: unknown): string =>
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }], usage })}\n\n`;
+      const [first, second = first, last] = usages;
+      const rest = makeGate();
+      const end = last === undefined ? '' : `data: ${JSON.stringify({ choices: [], usage: last })}\n\n`;
+      const stream = chunk('one ', first) + chunk('two ', second) + end;
+      service.upstream.programNext({ rawBody: [stream], rawBodyGate: rest.passed });
+      const reading = await openStream(service, caller);
+      await reading.readUntil('two ');
+      reading.leave();
+      const [promptTokens, completionTokens] = counted;
+      await settled(promptTokens + 2 * completionTokens);
+      rest.open();
+    });
+  }
+
   it('when a stream has begun without a word pays for the prompt', async () => {
     service.upstream.programNext({ hang: 0 });
     const stream = await openStream(service, caller);

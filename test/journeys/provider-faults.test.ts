@@ -240,6 +240,27 @@ describe('a provider that fails', () => {
   }
 });
 
+describe('a provider that ignores the output cap', () => {
+  const lines: Record<string, unknown>[] = [];
+  const service = withTestService({ onWarning: (line) => lines.push(line) });
+
+  for (const n of [1, 2]) {
+    it(`is stopped, heard no further than the cap, unpaid and logged by name (${n} choices)`, async () => {
+      const caller = await service.makeCaller({ balanceAp: BALANCE_AP });
+      lines.length = 0;
+      service.upstream.programNext({ chunks: Array<string>(60).fill(`${SECRET_WORDS} `), hang: 50 });
+      const answer = await service.chat(caller, { stream: true, max_tokens: 20, n });
+      expect(answer.text.match(/"content":"what/g)?.length).to.equal(20 * n);
+      expect(eventsOf(answer).last.error?.code).to.equal('generation_failed');
+      await service.upstream.calls.at(-1)?.aborted;
+      expect(await service.balanceOf(caller.accountId)).to.include({ balanceAp: BALANCE_AP, heldAp: 0 });
+      const line = lines.find(({ msg }) => msg === 'a provider failed');
+      expect(line).to.include({ modelId: MODEL });
+      expect(line?.reason).to.include('mock').and.not.include(SECRET_WORDS);
+    });
+  }
+});
+
 describe('a provider that counts pictures high', () => {
   const service = withTestService();
 

@@ -19,7 +19,7 @@ import type { Outcome, PaidTask } from '../../task.ts';
 
 /** Providers' templates may add to a prompt of text; beyond the bound by more than this a reported usage is not believed. */
 const PROMPT_SLACK_TOKENS = 1024;
-/** A stop token or two past the cap is rounding, more is a lie. */
+/** A stop token or two past the cap, in each choice, is rounding, more is a lie. */
 const COMPLETION_SLACK_TOKENS = 8;
 
 type Usage = Pick<TokenUsage, 'promptTokens' | 'completionTokens' | 'raw'>;
@@ -40,7 +40,9 @@ async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise
     { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
     async (provider, route) => {
       const answer = await chatOf(provider).complete(callOf(run, input, route.upstreamModel));
-      const counted = await believableUsage(run, input, answer.usage, () => producedBy(answer.completion));
+      const counted = await believableUsage(run, input, answer.usage, provider.name, () =>
+        producedBy(answer.completion),
+      );
       return { completion: answer.completion, usage: counted, provider: provider.name };
     },
   );
@@ -62,7 +64,11 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
   const wantsUsage =
     (input.body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;
   const produced = new ProducedText();
+  const outputCap = run.payload.units * input.choices;
+  /** What went past the cap by a little: it goes out only if the provider ends there. */
+  const excess: string[] = [];
   let usage: TokenUsage | undefined;
+  let piecesInUsage = 0;
   let served: string | undefined;
   try {
     await routes.call(
@@ -73,21 +79,30 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
         )) {
           usage = reported ?? usage;
           served = provider.name;
+          produced.add(chunk);
+          if (reported !== undefined) piecesInUsage = produced.pieces;
           const { usage: _usage, ...visible } = chunk;
           // the chunk that carries nothing but usage is ours to send, with the cost, once it is on the books
           if (reported !== undefined && (chunk.choices as unknown[]).length === 0) continue;
-          produced.add(chunk);
-          await run.emit(
-            JSON.stringify({ ...visible, ...ours(run.payload), ...(wantsUsage ? { usage: null } : {}) }),
-          );
+          if (produced.pieces > mostCompletionTokens(run, input)) {
+            throw new ProviderError('invalid_response', `${provider.name} ignores the output cap`);
+          }
+          const event = JSON.stringify({
+            ...visible,
+            ...ours(run.payload),
+            ...(wantsUsage ? { usage: null } : {}),
+          });
+          if (produced.pieces > outputCap) excess.push(event);
+          else await run.emit(event);
           run.signal.throwIfAborted();
         }
+        for (const event of excess) await run.emit(event);
       },
       () => run.events.length > 0,
     );
   } catch (error) {
     if (served === undefined || !isPaidAsFarAsItGot(run, error)) throw error;
-    const counted = await countUsage(input, produced);
+    const counted = await usageSoFar(run, input, produced, usage, piecesInUsage);
     return {
       kind: 'cancelled',
       costAp: chatCostAp(input.price, counted),
@@ -95,7 +110,7 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
       provider: served,
     };
   }
-  const counted = await believableUsage(run, input, usage, () => produced);
+  const counted = await believableUsage(run, input, usage, served ?? '', () => produced);
   const costAp = Math.min(chatCostAp(input.price, counted), run.payload.holdAp);
   return {
     kind: 'succeeded',
@@ -149,18 +164,43 @@ async function believableUsage(
   run: Run,
   input: ChatInput,
   reported: TokenUsage | undefined,
+  provider: string,
   produced: () => ProducedText,
 ): Promise<Usage> {
   if (reported === undefined) return countUsage(input, produced());
-  const mostPrompt = Math.max(input.promptTokens + PROMPT_SLACK_TOKENS, input.contextTokens ?? 0);
-  const mostCompletion = (run.payload.units + COMPLETION_SLACK_TOKENS) * input.choices;
-  if (reported.promptTokens > mostPrompt || reported.completionTokens > mostCompletion) {
+  if (!isBelievable(run, input, reported)) {
     throw new ProviderError(
       'invalid_response',
-      'the provider reports more tokens than the request can have used',
+      `${provider} reports more tokens than the request can have used`,
     );
   }
   return reported;
+}
+
+function isBelievable(run: Run, input: ChatInput, reported: TokenUsage): boolean {
+  const mostPrompt = Math.max(input.promptTokens + PROMPT_SLACK_TOKENS, input.contextTokens ?? 0);
+  return reported.promptTokens <= mostPrompt && reported.completionTokens <= mostCompletionTokens(run, input);
+}
+
+/** A chunk of a stream is at least one token of a choice, so this is also the most chunks that can be. */
+function mostCompletionTokens(run: Run, input: ChatInput): number {
+  return (run.payload.units + COMPLETION_SLACK_TOKENS) * input.choices;
+}
+
+/** Of a stream that was ended early: what the provider has reported, and our own count of what it has not. */
+async function usageSoFar(
+  run: Run,
+  input: ChatInput,
+  produced: ProducedText,
+  reported: TokenUsage | undefined,
+  piecesInUsage: number,
+): Promise<Usage> {
+  if (reported === undefined || !isBelievable(run, input, reported)) return countUsage(input, produced);
+  if (produced.pieces === piecesInUsage) return reported;
+  return {
+    ...reported,
+    completionTokens: Math.max(reported.completionTokens, await produced.countTokens()),
+  };
 }
 
 async function countUsage(input: ChatInput, produced: ProducedText): Promise<Usage> {
