@@ -303,6 +303,10 @@ const CASES: readonly Case[] = [
       await service.pool.query(
         `insert into app.models (id, type) values ('speech-test', 'speech') on conflict do nothing`,
       );
+      // one without a price is not offered
+      await service.pool.query(
+        `select app.publish_price('speech-test', 'per_1k_characters', null, null, 10, null, null, null, 'test')`,
+      );
       await eventually(async () =>
         expect((await service.get('/v1/models/speech-test')).status).to.equal(200),
       );
