@@ -154,14 +154,14 @@ export async function makeCatalogueCache(
     ) {
       try {
         catalogue = await readCatalogue(pool);
-        for (const listener of listeners) listener(catalogue);
-        return;
+        break;
       } catch (error) {
         if (closing.signal.aborted) return;
         onError(error as Error);
         await sleep(pauseMs, undefined, { signal: closing.signal, ref: false }).catch(() => {});
       }
     }
+    for (const listener of listeners) listener(catalogue);
   }
 
   function read(): Promise<void> {
