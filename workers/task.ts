@@ -22,7 +22,7 @@ export type Outcome =
       readonly details?: ErrorDetails;
       readonly provider?: string;
     }
-  /** Stopped at the caller's doing: what was produced is charged. */
+  /** Stopped at the caller's doing, or by a limit of ours after the caller got a part: what was produced is charged. */
   | {
       readonly kind: 'cancelled';
       readonly costAp: number;
