@@ -47,8 +47,12 @@ export async function runProcess(
   start: () => Promise<{ logger: Logger; steps: readonly ShutdownStep[] }>,
   graceMs = GRACE_MS,
 ): Promise<void> {
+  // the parent may be gone before there is anything to stop
+  const orphaned = (): never => process.exit(1);
+  process.once('disconnect', orphaned);
   try {
     const { logger, steps } = await start();
+    process.off('disconnect', orphaned);
     stopOnSignals(logger, steps, graceMs);
   } catch (error) {
     process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
