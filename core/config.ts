@@ -14,6 +14,8 @@ export interface Config {
   readonly redisUrl: string | undefined;
   readonly catalogFile: string | undefined;
   readonly logLevel: string;
+  /** Where callers reach the service (no trailing slash); undefined: where each request came to. */
+  readonly baseUrl: string | undefined;
   /** Trust `X-Forwarded-*` from this many proxies in front (0: none). */
   readonly proxyCount: number;
 
@@ -70,6 +72,7 @@ export function loadConfig(env: Environment = process.env): Config {
     redisUrl: env.REDIS_URL || undefined,
     catalogFile: env.CATALOG_FILE || undefined,
     logLevel: env.LOG_LEVEL || 'info',
+    baseUrl: env.BASE_URL?.replace(/\/+$/, '') || undefined,
     proxyCount: wholeNumber(env, 'PROXY_COUNT', 0, 0, 10),
 
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),

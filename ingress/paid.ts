@@ -8,7 +8,8 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
-import { isOldEnoughForGrant } from './middleware/authenticate.ts';
+import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
+import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
@@ -59,6 +60,7 @@ export async function runPaid(ctx: Context, services: Services, request: PaidReq
         grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
       },
       isGrantAllowed: isOldEnoughForGrant(caller, services),
+      needsPurchased: mustSpendPurchased(caller, services),
       input: request.input,
     });
     if (submitted.outcome === 'replay') {
@@ -66,7 +68,7 @@ export async function runPaid(ctx: Context, services: Services, request: PaidReq
       return;
     }
     ctx.set('x-svc-model', request.modelId);
-    if (isAsync) answerAccepted(ctx, requestId);
+    if (isAsync) answerAccepted(ctx, services, requestId);
     else if (request.isStream) await streamEvents(ctx, services.config, pending);
     else await answerWhenFinished(ctx, services, pending, request.stopWhenCallerLeaves);
   } finally {
@@ -95,7 +97,7 @@ async function answerWhenFinished(
   const finished = await Promise.race([pending.finished, timeout]);
   clearTimeout(timer);
   ctx.res.off('close', onClose);
-  if (finished === undefined) answerAccepted(ctx, pending.id);
+  if (finished === undefined) answerAccepted(ctx, services, pending.id);
   else answerFinished(ctx, finished);
 }
 
@@ -108,12 +110,12 @@ async function cancelUnheard({ pool, logger }: Services, id: string, accountId: 
 }
 
 /** 202: the job goes on, the caller collects. */
-function answerAccepted(ctx: Context, id: string): void {
+function answerAccepted(ctx: Context, { config }: Services, id: string): void {
   const statusUrl = `/v1/requests/${id}`;
   ctx.status = 202;
   ctx.set('Location', statusUrl);
-  ctx.set('Retry-After', '1');
-  ctx.body = { id, status: 'queued', status_url: `${ctx.protocol}://${ctx.host}${statusUrl}` };
+  ctx.set('Retry-After', '2');
+  ctx.body = { id, status: 'queued', status_url: publicUrl(ctx, config, statusUrl) };
 }
 
 function answerFinished(ctx: Context, finished: FinishedFrame): void {

@@ -238,7 +238,8 @@ function toResult(row: Row, submission: Submission): Submitted {
         held_ap: row.held_ap,
       });
     case 'account_too_new':
-      throw new ServiceError('account_too_new');
+    case 'card_required':
+      throw new ServiceError(row.outcome);
     case 'request_over_key_cap':
       throw new ServiceError(
         'request_over_key_cap',

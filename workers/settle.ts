@@ -63,14 +63,12 @@ async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Se
         return { isSettled: row.is_settled, state: row.state, costAp: row.cost_ap };
       });
     } catch (error) {
-      const isWorthWaiting = isConnectionError(error) && Date.now() < deadline;
-      if (!isWorthWaiting && !isTransientError(error)) {
-        // one settlement the database cannot take must not keep its neighbours off the books
-        if (batch.length > 1 && !isConnectionError(error)) {
-          return (await Promise.all(batch.map((one) => settleBatch(pool, [one])))).flat();
-        }
-        throw error;
+      // one settlement the database cannot take, or not now, must not keep its neighbours off the books
+      if (batch.length > 1 && !isConnectionError(error)) {
+        return (await Promise.all(batch.map((one) => settleBatch(pool, [one])))).flat();
       }
+      const mayPass = isConnectionError(error) || isTransientError(error);
+      if (!mayPass || Date.now() >= deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
     }
   }

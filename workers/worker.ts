@@ -35,6 +35,8 @@ export interface Worker {
 const POOL_SIZE = 6;
 const ENGINE_POOL_SIZE = 6;
 const STATEMENT_TIMEOUT_MS = 30_000;
+/** A balance somebody holds locked: the others of the batch are settled without it. */
+const LOCK_TIMEOUT_MS = 3000;
 /** The engine notes finished jobs together, this long after the first; the caller's answer does not wait for it. */
 const COMPLETE_BATCH_DELAY_MS = 25;
 /** How long jobs may finish after SIGTERM before they are stopped and left to another worker. */
@@ -56,6 +58,7 @@ export async function startWorker(options: {
     applicationName: 'svc-worker',
     maxConnections: POOL_SIZE,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
     onError: onError('an idle database connection broke'),
   });
   const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));

@@ -23,6 +23,8 @@ export interface Submission {
     readonly grantDailyAp: number | null;
   };
   readonly isGrantAllowed: boolean;
+  /** Granted AP may not be spent: no card on file. */
+  readonly needsPurchased: boolean;
   /** The job's data. */
   readonly input: unknown;
 }
@@ -98,6 +100,7 @@ function toJson(submission: Submission, index: number): Record<string, unknown> 
     cap_monthly_ap: caps.monthlyAp,
     grant_daily_cap_ap: caps.grantDailyAp,
     is_grant_allowed: submission.isGrantAllowed,
+    needs_purchased: submission.needsPurchased,
   };
 }
 

@@ -42,18 +42,20 @@ export function accountMaySpend(services: Dependencies): Middleware {
 function refuseByAccountState(caller: Caller, { config, now }: Dependencies): void {
   if (caller.accountKind === 'enterprise' && !caller.accountApproved)
     throw new ServiceError('enterprise_manual_approval');
-  const spendsGrant = !caller.hasPurchased;
-  if (
-    caller.prefix === 'svc_live_' &&
-    spendsGrant &&
-    !caller.cardOnFile &&
-    now() >= config.cardRequiredFrom
-  ) {
+  if (!caller.hasPurchased && mustSpendPurchased(caller, { config, now })) {
     throw new ServiceError('card_required');
   }
   if (!caller.hadInitialGrant && !caller.hasBalance && !isOldEnoughForGrant(caller, { config, now })) {
     throw new ServiceError('account_too_new');
   }
+}
+
+/** Whether a card is missing without which only purchased AP may be spent; the reservation has the last word on the balance. */
+export function mustSpendPurchased(
+  caller: Caller,
+  { config, now }: Pick<Dependencies, 'config' | 'now'>,
+): boolean {
+  return caller.prefix === 'svc_live_' && !caller.cardOnFile && now() >= config.cardRequiredFrom;
 }
 
 /** Whether the account has reached the age for the free grant. */

@@ -2,6 +2,7 @@
  * `/v1/requests`: the caller's requests, their state, their results while they are kept, and cancelling them.
  */
 import { assembleCompletion } from '../../core/chat-assembly.ts';
+import type { Config } from '../../core/config.ts';
 import { errorBody, ServiceError } from '../../core/errors.ts';
 import { type Context, callerOf, type Handler } from '../context.ts';
 import {
@@ -12,6 +13,7 @@ import {
   type RequestRow,
   type StoredResult,
 } from '../data/requests.ts';
+import { publicUrl } from '../public-url.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
 
@@ -31,18 +33,18 @@ const CANCEL_POLL_MS = 25;
 const MAX_CANCEL_POLL_MS = 500;
 
 /** GET /v1/requests/{id} */
-export function getRequest({ pool }: Services): Handler {
+export function getRequest({ config, pool }: Services): Handler {
   return async (ctx) => {
     const request = await findRequest(pool, idOf(ctx), callerOf(ctx).accountId);
     if (request === undefined) throw new ServiceError('not_found');
-    if (request.finishedAt === null) ctx.set('Retry-After', '1');
+    if (request.finishedAt === null) ctx.set('Retry-After', '2');
     ctx.set('Cache-Control', 'private, no-store');
-    ctx.body = { ...requestView(request), ...outcomeView(ctx, request) };
+    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, request) };
   };
 }
 
 /** GET /v1/requests */
-export function getRequests({ pool }: Services): Handler {
+export function getRequests({ config, pool }: Services): Handler {
   return async (ctx) => {
     const limit = wholeNumber(ctx, 'limit', DEFAULT_PAGE, 1, MAX_PAGE);
     const rows = await listRequests(pool, {
@@ -58,7 +60,7 @@ export function getRequests({ pool }: Services): Handler {
     ctx.set('Cache-Control', 'private, no-store');
     ctx.body = {
       object: 'list',
-      data: page.map(requestView),
+      data: page.map((request) => requestView(ctx, config, request)),
       has_more: rows.length > limit,
       next_cursor: rows.length > limit ? page.at(-1)?.id : null,
     };
@@ -69,7 +71,7 @@ export function getRequests({ pool }: Services): Handler {
  * POST /v1/requests/{id}/cancel: returns everything held; of a stream that is running, what was produced is charged. A stream
  * whose worker has not settled it in time is answered as it stands; its worker, or the expiry of its hold, settles it later.
  */
-export function postCancel({ pool, relay }: Services): Handler {
+export function postCancel({ config, pool, relay }: Services): Handler {
   return async (ctx) => {
     const id = idOf(ctx);
     const { accountId } = callerOf(ctx);
@@ -83,7 +85,7 @@ export function postCancel({ pool, relay }: Services): Handler {
       }
       request = (await findRequest(pool, id, accountId)) ?? request;
     }
-    ctx.body = requestView(request);
+    ctx.body = requestView(ctx, config, request);
   };
 }
 
@@ -105,7 +107,7 @@ async function stopStream(
   }
 }
 
-function requestView(request: RequestRow): Record<string, unknown> {
+function requestView(ctx: Context, config: Config, request: RequestRow): Record<string, unknown> {
   return {
     id: request.id,
     object: 'request',
@@ -120,7 +122,7 @@ function requestView(request: RequestRow): Record<string, unknown> {
     created_at: request.createdAt.toISOString(),
     started_at: request.startedAt?.toISOString() ?? null,
     finished_at: request.finishedAt?.toISOString() ?? null,
-    status_url: `/v1/requests/${request.id}`,
+    status_url: publicUrl(ctx, config, `/v1/requests/${request.id}`),
   };
 }
 

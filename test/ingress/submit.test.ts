@@ -26,6 +26,7 @@ function submissionOf(accountId: string, input: unknown = {}): Submission {
     idempotency: undefined,
     caps: { perRequestAp: null, dailyAp: null, monthlyAp: null, grantDailyAp: null },
     isGrantAllowed: false,
+    needsPurchased: false,
     input,
   };
 }

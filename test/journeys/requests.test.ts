@@ -45,7 +45,7 @@ describe('a request that outlives its connection', () => {
       status_url: `${service.urls[0]}/v1/requests/${id}`,
     });
     expect(accepted.headers.get('location')).to.equal(`/v1/requests/${id}`);
-    expect(accepted.headers.get('retry-after')).to.equal('1');
+    expect(accepted.headers.get('retry-after')).to.equal('2');
     expect(accepted.headers.has('x-svc-ap-cost')).to.equal(false);
 
     const waiting = await finished(id, 'running');
