@@ -49,7 +49,7 @@ describe('a request that outlives its connection', () => {
     expect(accepted.headers.has('x-svc-ap-cost')).to.equal(false);
 
     const waiting = await finished(id, 'running');
-    expect(waiting.headers.get('retry-after')).to.equal('1');
+    expect(waiting.headers.get('retry-after')).to.equal('2');
     expect(waiting.json).to.include({
       id,
       object: 'request',
