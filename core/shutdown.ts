@@ -12,22 +12,33 @@ export interface ShutdownStep {
 /** Platforms kill a process 30 s after SIGTERM; ours is gone in 25. */
 const GRACE_MS = 25_000;
 
-function stopOnSignals(logger: Logger, steps: readonly ShutdownStep[], graceMs: number): void {
-  let isStopping = false;
-  const stop = (reason: string): void => {
-    if (isStopping) process.exit(1);
-    isStopping = true;
-    logger.info({ reason }, 'stopping');
-    setTimeout(() => {
-      logger.error('did not stop in time');
-      process.exit(1);
-    }, graceMs).unref();
-    void runSteps(logger, steps).then(() => process.exit(0));
+/**
+ * Listens for the end of the process from its first moment: what comes before there is anything to stop is remembered. The
+ * returned function says what there is to stop.
+ */
+function listenForStop(graceMs: number): (logger: Logger, steps: readonly ShutdownStep[]) => void {
+  let reason: string | undefined;
+  let stop: (() => void) | undefined;
+  const onReason = (why: string): void => {
+    if (reason !== undefined) process.exit(1); // asked twice
+    reason = why;
+    stop?.();
   };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  process.on('SIGTERM', onReason);
+  process.on('SIGINT', onReason);
   // a child of `npm start` does not outlive it, however that ended
-  if (process.connected) process.on('disconnect', () => stop('the parent process is gone'));
+  process.once('disconnect', () => onReason('the parent process is gone'));
+  return (logger, steps) => {
+    stop = () => {
+      logger.info({ reason }, 'stopping');
+      setTimeout(() => {
+        logger.error('did not stop in time');
+        process.exit(1);
+      }, graceMs).unref();
+      void runSteps(logger, steps).then(() => process.exit(0));
+    };
+    if (reason !== undefined) stop();
+  };
 }
 
 /** Runs every step even when one fails. */
@@ -47,13 +58,10 @@ export async function runProcess(
   start: () => Promise<{ logger: Logger; steps: readonly ShutdownStep[] }>,
   graceMs = GRACE_MS,
 ): Promise<void> {
-  // the parent may be gone before there is anything to stop
-  const orphaned = (): never => process.exit(1);
-  process.once('disconnect', orphaned);
+  const whenStopped = listenForStop(graceMs);
   try {
     const { logger, steps } = await start();
-    process.off('disconnect', orphaned);
-    stopOnSignals(logger, steps, graceMs);
+    whenStopped(logger, steps);
   } catch (error) {
     process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
     process.exit(1);

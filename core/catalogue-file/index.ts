@@ -122,6 +122,9 @@ function knownNames({ providers, models }: KnownRow, prune: boolean): KnownNames
   };
 }
 
+const SERIALIZATION_FAILURE = '40001';
+const MAX_TRIES = 5;
+
 async function write(
   client: CatalogueClient,
   file: CatalogueFile,
@@ -129,11 +132,7 @@ async function write(
   actor: string,
 ): Promise<Report> {
   try {
-    const { rows } = await client.query({
-      text: IMPORT,
-      values: [JSON.stringify(rowsOf(file)), prune, actor],
-    });
-    return (rows[0] as { report: Report }).report;
+    return await writeOnce(client, file, prune, actor);
   } catch (error) {
     const { constraint, detail } = error as { constraint?: unknown; detail?: unknown };
     if (constraint !== 'catalogue_prices_refused' || typeof detail !== 'string') throw error;
@@ -141,6 +140,24 @@ async function write(
       file.problems.add(file.prices[n]?.path ?? [], problem);
     }
     throw new CatalogueFileError(file.problems.toError().problems, { cause: error });
+  }
+}
+
+/** Again when another import was written meanwhile; within a transaction of the caller's that cannot help, and the error says so. */
+async function writeOnce(
+  client: CatalogueClient,
+  file: CatalogueFile,
+  prune: boolean,
+  actor: string,
+): Promise<Report> {
+  const values = [JSON.stringify(rowsOf(file)), prune, actor];
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const { rows } = await client.query({ text: IMPORT, values });
+      return (rows[0] as { report: Report }).report;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== SERIALIZATION_FAILURE || tries === MAX_TRIES) throw error;
+    }
   }
 }
 

@@ -16,6 +16,10 @@ declare
   v_prices jsonb;
 begin
   perform pg_advisory_xact_lock(hashtext('app.import_catalogue'));
+  -- the clock of this transaction stands where it stood before it waited for another import
+  if exists (select from app.prices p where p.announced_at > now()) then
+    raise exception 'prices were published since this import began: run it again' using errcode = 'serialization_failure';
+  end if;
   v_before := app.catalogue_document();
   if exists (
     select from jsonb_to_recordset(p_file -> 'models') as f(id text, type text)
