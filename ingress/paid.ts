@@ -13,7 +13,7 @@ import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
-import { streamEvents } from './stream.ts';
+import { eventText, STREAM_END, streamEvents } from './stream.ts';
 
 export interface PaidRequest {
   readonly area: string;
@@ -141,10 +141,7 @@ async function replay(ctx: Context, services: Services, id: string, isStream: bo
   if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
   ctx.type = 'text/event-stream';
   ctx.set('Cache-Control', 'no-cache, no-transform');
-  ctx.body = `${request.result.body
-    .split('\n')
-    .map((event) => `data: ${event}\n\n`)
-    .join('')}data: [DONE]\n\n`;
+  ctx.body = eventText(request.result.body.split('\n')) + STREAM_END;
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;

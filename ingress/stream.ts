@@ -58,7 +58,7 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
         idle.refresh();
         if (!isOpen) open(ctx);
         isOpen = true;
-        const text = events.map((event) => `data: ${event}\n\n`).join('');
+        const text = eventText(events);
         sentBytes += Buffer.byteLength(text);
         if (!res.write(text)) await drained(res);
         if (sentBytes - acknowledgedBytes >= acknowledgeBytes) {
@@ -83,10 +83,18 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
   else end(ctx, finished, isOpen);
 }
 
+/** JSON texts as server-sent events. */
+export function eventText(events: readonly string[]): string {
+  return events.map((event) => `data: ${event}\n\n`).join('');
+}
+
+/** The convention's last event of a stream that went well. */
+export const STREAM_END = 'data: [DONE]\n\n';
+
 function end(ctx: Context, finished: FinishedFrame, isOpen: boolean): void {
   if (finished.state === 'succeeded') {
     if (!isOpen) open(ctx);
-    ctx.res.end('data: [DONE]\n\n');
+    ctx.res.end(STREAM_END);
     return;
   }
   const error = errorOf(finished);
