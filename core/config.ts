@@ -101,6 +101,22 @@ export function loadConfig(env: Environment = process.env): Config {
   };
 }
 
+/** The stores a process of its own needs; throws one line that says what is missing. */
+export function requireStores(
+  { databaseUrl, redisUrl }: Config,
+  name: string,
+): { databaseUrl: string; redisUrl: string } {
+  if (databaseUrl === undefined) {
+    throw new Error(`DATABASE_URL is not set: ${name} needs the address of a PostgreSQL database`);
+  }
+  if (redisUrl === undefined) {
+    throw new Error(
+      'REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)',
+    );
+  }
+  return { databaseUrl, redisUrl };
+}
+
 function wholeNumber(
   env: Environment,
   name: string,

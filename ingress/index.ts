@@ -1,5 +1,5 @@
 /** The web process: `npm run web`. Needs DATABASE_URL, and REDIS_URL, since its workers are other processes. */
-import { loadConfig } from '../core/config.ts';
+import { loadConfig, requireStores } from '../core/config.ts';
 import { makeLogger } from '../core/logger.ts';
 import { makeRedisBus } from '../core/relay/bus.ts';
 import { runProcess } from '../core/shutdown.ts';
@@ -7,14 +7,7 @@ import { startIngress } from './server.ts';
 
 await runProcess('web', async () => {
   const config = loadConfig();
-  const { databaseUrl, redisUrl } = config;
-  if (databaseUrl === undefined)
-    throw new Error('DATABASE_URL is not set: web needs the address of a PostgreSQL database');
-  if (redisUrl === undefined) {
-    throw new Error(
-      'REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)',
-    );
-  }
+  const { databaseUrl, redisUrl } = requireStores(config, 'web');
   const logger = makeLogger('web', config.logLevel);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
   const ingress = await startIngress({ config, databaseUrl, bus, logger });

@@ -1,5 +1,5 @@
 /** The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes. */
-import { loadConfig } from '../core/config.ts';
+import { loadConfig, requireStores } from '../core/config.ts';
 import { makeLogger } from '../core/logger.ts';
 import { makeRedisBus } from '../core/relay/bus.ts';
 import { runProcess } from '../core/shutdown.ts';
@@ -7,14 +7,7 @@ import { startWorker } from './worker.ts';
 
 await runProcess('worker', async () => {
   const config = loadConfig();
-  const { databaseUrl, redisUrl } = config;
-  if (databaseUrl === undefined)
-    throw new Error('DATABASE_URL is not set: worker needs the address of a PostgreSQL database');
-  if (redisUrl === undefined) {
-    throw new Error(
-      'REDIS_URL is not set: web and worker apart need Redis between them (one process without it: npm start)',
-    );
-  }
+  const { databaseUrl, redisUrl } = requireStores(config, 'worker');
   const logger = makeLogger('worker', config.logLevel);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
   const worker = await startWorker({ config, databaseUrl, bus, logger, env: process.env });
