@@ -24,6 +24,8 @@ declare
   v_resolved bigint;
   -- what this call ended
   v_ended app.ended_request[];
+  v_has_caps boolean;
+  v_has_free_keys boolean;
   v_buyers uuid[];
 begin
   if v_first is null or v_last is null then
@@ -62,8 +64,10 @@ begin
   )
   select (select count(*) from item),
          (select count(*) from resolved),
-         (select array_agg(f::app.ended_request) from finished f)
-    into v_asked, v_resolved, v_ended;
+         (select array_agg(f::app.ended_request) from finished f),
+         (select bool_or(f.is_capped) from finished f),
+         (select bool_or(f.idempotency_key is not null and f.state <> 'succeeded') from finished f)
+    into v_asked, v_resolved, v_ended, v_has_caps, v_has_free_keys;
 
   if v_resolved <> coalesce(cardinality(v_ended), 0) then
     raise exception 'holds without a request between % and %', v_first, v_last;
@@ -100,10 +104,10 @@ begin
       -- spending granted AP from here on: other rules apply to the account
       perform pg_notify('svc_accounts', buyer::text) from unnest(v_buyers) buyer;
     end if;
-    if exists (select from unnest(v_ended) e where e.is_capped) then
+    if v_has_caps then
       perform app.give_back_caps((select array_agg(e.id) from unnest(v_ended) e where e.is_capped));
     end if;
-    if exists (select from unnest(v_ended) e where e.idempotency_key is not null and e.state <> 'succeeded') then
+    if v_has_free_keys then
       -- there is no answer to give again: the caller may try anew under the same key
       delete from app.idempotency_keys k
         using unnest(v_ended) e
