@@ -19,7 +19,7 @@ begin
   grant select on app.providers, app.models, app.routes, app.prices, app.voices, app.requests, app.holds, app.processes,
     app.request_inputs to app_worker;
   grant execute on function
-    app.settle_requests, app.expire_holds, app.mark_running, app.lost_holds, app.beat, app.leave, app.reap_processes,
+    app.settle_requests(json), app.settle_requests(json, uuid[]), app.expire_holds, app.mark_running, app.lost_holds, app.beat, app.leave, app.reap_processes,
     app.maintain_partitions, app.purge_expired, app.ledger_check
     to app_worker;
 end

@@ -53,6 +53,12 @@ create type app.funded_submission as (
   is_grant_allowed boolean
 );
 
+create type app.resolved_hold as (
+  request_id uuid,
+  account_id uuid,
+  amount_ap bigint
+);
+
 create type app.settlement as (
   request_id uuid,
   state text,
@@ -694,8 +700,9 @@ create function app.refund_request(p_request uuid, p_ap bigint, p_reason text, p
 create function app.refuse_change() returns trigger language plpgsql;
 create function app.refuse_unknown_models(p_models text[]) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
-create function app.settle_requests(p_batch json, p_first uuid DEFAULT NULL::uuid, p_last uuid DEFAULT NULL::uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
-create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
+create function app.settle_requests(p_batch json, p_ids uuid[]) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
+create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.uuid_floor(p_at timestamp with time zone) returns uuid language sql immutable parallel safe;
@@ -789,7 +796,8 @@ grant execute on function app.price_in_force(text,text,text,timestamp with time 
 grant execute on function app.purge_expired(integer) to app_worker;
 grant execute on function app.queue_tasks() to operator, operator_reader;
 grant execute on function app.reap_processes(interval) to app_worker;
-grant execute on function app.settle_requests(json,uuid,uuid) to app_worker;
+grant execute on function app.settle_requests(json) to app_worker;
+grant execute on function app.settle_requests(json,uuid[]) to app_worker;
 grant execute on function app.submit_funded_requests(json,json) to app_ingress;
 grant execute on function app.submit_requests(json,json,bigint) to app_ingress;
 grant execute on function app.touch_keys(uuid[]) to app_ingress;

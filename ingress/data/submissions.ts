@@ -107,7 +107,9 @@ export async function submitFundedRequests(
 export function isPlain(submission: Submission): boolean {
   const { idempotency, caps } = submission;
   const hasNoCaps = caps.perRequestAp === null && caps.dailyAp === null && caps.monthlyAp === null;
-  return idempotency === undefined && hasNoCaps && Number.isSafeInteger(holdMilliAp(submission));
+  const milliAp = holdMilliAp(submission);
+  // what costs nothing is decided by rules of the account that the lane does not look at
+  return idempotency === undefined && hasNoCaps && milliAp > 0 && Number.isSafeInteger(milliAp);
 }
 
 /** Of these requests, the ones on the books, as if they were being accepted now. */
