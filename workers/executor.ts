@@ -174,6 +174,8 @@ async function settle(
     errorDetails: outcome.kind === 'failed' ? outcome.details : undefined,
     startedAt,
     result: resultOf(payload, outcome, allEvents),
+    assets: outcome.kind === 'failed' ? undefined : outcome.assets,
+    cacheKey: outcome.kind === 'succeeded' ? outcome.cacheKey : undefined,
   });
   if (payload.ingressId === null) return;
   const frame: FinishedFrame = {

@@ -1,6 +1,7 @@
 /**
  * What a paid task is: the part of a request's life that is particular to its area. Everything else is the executor's.
  */
+import type { AssetFile } from '../core/assets/files.ts';
 import type { ErrorCode, ErrorDetails } from '../core/errors.ts';
 import type { PaidJobPayload } from '../core/jobs.ts';
 import type { Run } from './run.ts';
@@ -15,6 +16,10 @@ export type Outcome =
       readonly body?: string;
       /** Events that go out only once the request is on the books. */
       readonly lastEvents?: readonly string[];
+      /** Files that were put for it (workers/assets.ts): shown to callers from the moment it is on the books. */
+      readonly assets?: readonly AssetFile[];
+      /** SHA-256, hexadecimal, of all that makes the result: the same again is free. Only together with `assets`. */
+      readonly cacheKey?: string;
     }
   | {
       readonly kind: 'failed';
@@ -28,6 +33,8 @@ export type Outcome =
       readonly costAp: number;
       readonly usage?: Readonly<Record<string, unknown>>;
       readonly provider?: string;
+      /** Those that are charged. */
+      readonly assets?: readonly AssetFile[];
     };
 
 export interface PaidTask<Input> {
