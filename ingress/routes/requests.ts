@@ -13,6 +13,7 @@ import {
   type RequestRow,
   type StoredResult,
 } from '../data/requests.ts';
+import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
@@ -21,9 +22,6 @@ const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'expire
 const AREAS = ['llm', 'tts', 'images', 'x', 'cert'];
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
-const MAX_ID_TIME_MS = 2 ** 48 - 1;
 /** How long a cancelled stream is waited for to be settled by its worker, which alone knows what was produced. */
 const CANCEL_PATIENCE_MS = 10_000;
 /** Workers say within 400 ms that a request is running: one that is still queued after this is not, and hears of its end. */
@@ -142,47 +140,4 @@ function outcomeView(
         ? (JSON.parse(request.result.body) as unknown)
         : assembleCompletion(request.result.body.split('\n').map((event) => JSON.parse(event) as never)),
   };
-}
-
-function idOf(ctx: Context): string {
-  const id = String(ctx.params.id);
-  if (!UUID.test(id)) throw new ServiceError('not_found');
-  return id.toLowerCase();
-}
-
-function query(ctx: Context, name: string): string | undefined {
-  const value = ctx.query[name];
-  if (Array.isArray(value)) throw new ServiceError('invalid_parameter', { param: name });
-  return value === '' ? undefined : value;
-}
-
-function wholeNumber(ctx: Context, name: string, fallback: number, minimum: number, maximum: number): number {
-  const text = query(ctx, name);
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < minimum || value > maximum) {
-    throw new ServiceError('invalid_parameter', { param: name });
-  }
-  return value;
-}
-
-function oneOf(ctx: Context, name: string, allowed: readonly string[]): string | undefined {
-  const value = query(ctx, name);
-  if (value !== undefined && !allowed.includes(value))
-    throw new ServiceError('invalid_parameter', { param: name, allowed });
-  return value;
-}
-
-function uuid(ctx: Context, name: string): string | undefined {
-  const value = query(ctx, name);
-  if (value !== undefined && !UUID.test(value)) throw new ServiceError('invalid_parameter', { param: name });
-  return value;
-}
-
-function date(ctx: Context, name: string): Date | undefined {
-  const text = query(ctx, name);
-  if (text === undefined) return undefined;
-  const value = new Date(text);
-  if (Number.isNaN(value.getTime())) throw new ServiceError('invalid_parameter', { param: name });
-  return new Date(Math.min(Math.max(value.getTime(), 0), MAX_ID_TIME_MS));
 }
