@@ -13,7 +13,7 @@ import {
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
 import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import { type Provider, ProviderError } from './providers/provider.ts';
+import { type ChatCall, type ImageCall, type Provider, ProviderError } from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -146,8 +146,18 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
   const { chat, image } = provider;
   return {
     ...provider,
-    ...(chat && { chat: { complete: whole(chat.complete), stream: begun(chat.stream) } }),
-    ...(image && { image: { produce: whole(image.produce), stream: begun(image.stream) } }),
+    ...(chat && {
+      chat: {
+        complete: whole((call: ChatCall) => chat.complete(call)),
+        stream: begun((call: ChatCall) => chat.stream(call)),
+      },
+    }),
+    ...(image && {
+      image: {
+        produce: whole((call: ImageCall) => image.produce(call)),
+        stream: begun((call: ImageCall) => image.stream(call)),
+      },
+    }),
   };
 }
 
