@@ -3,6 +3,7 @@
  * around the files is text. The length is known before the first byte, so that a caller sees an answer that was cut short.
  */
 import { randomUUID } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { AssetStore } from '../core/assets/store.ts';
 
@@ -32,9 +33,11 @@ export function base64Json(write: (embed: (file: EmbeddedFile) => string) => unk
       files.reduce((sum, file) => sum + base64Length(file.bytes), 0),
     async *chunks(store, signal) {
       for (const [index, text] of texts.entries()) {
-        yield text;
         const file = files[index];
-        if (file !== undefined) yield* base64Of(store, file, signal);
+        // opened before the text that leads up to it is given: where the first is missing, nothing was
+        const parts = file === undefined ? undefined : await store.open(assetKey(file), { signal });
+        yield text;
+        if (file !== undefined && parts !== undefined) yield* base64Of(parts, file);
       }
     },
   };
@@ -45,13 +48,8 @@ function base64Length(bytes: number): number {
 }
 
 /** Base64 takes three bytes at a time: what is over waits for the next part. */
-async function* base64Of(
-  store: AssetStore,
-  file: EmbeddedFile,
-  signal: AbortSignal,
-): AsyncGenerator<string> {
-  const parts = await store.open(assetKey(file), { signal });
-  let rest = Buffer.alloc(0);
+async function* base64Of(parts: Readable, file: EmbeddedFile): AsyncGenerator<string> {
+  let rest: Buffer = Buffer.alloc(0);
   let bytes = 0;
   for await (const part of parts as AsyncIterable<Buffer>) {
     bytes += part.length;

@@ -39,7 +39,9 @@ export interface Presentation {
   announce(ctx: Context, id: string): void;
   /** Where the request is collected. */
   statusPath(id: string): string;
-  /** Answers with a stored JSON result; throws ServiceError where what it names is no longer there. */
+  /** Throws ServiceError where what a stored result names is no longer there. */
+  requireKept(ctx: Context, id: string): Promise<void>;
+  /** Answers with a stored JSON result. */
   answer(ctx: Context, id: string, stored: string): Promise<void>;
   stream(ctx: Context, id: string): StreamShape;
 }
@@ -184,6 +186,7 @@ async function replay(
   const caller = callerOf(ctx);
   const request = await findRequest(services.pool, id, caller.accountId);
   if (request?.result == null) throw new ServiceError('expired');
+  await presentation?.requireKept(ctx, id);
   ctx.set('Idempotency-Replayed', 'true');
   ctx.set('x-svc-model', request.modelId);
   presentation?.announce(ctx, id);

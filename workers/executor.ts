@@ -69,9 +69,11 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
     });
     options.active.add(run);
     try {
-      const outcome = await perform(task, run, payload, options);
-      if (outcome !== undefined)
+      const { outcome, input } = await perform(task, run, payload, options);
+      if (outcome !== undefined) {
         await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+        if (input !== undefined) await task.ended?.(input);
+      }
     } finally {
       run.end();
       options.active.delete(run);
@@ -92,34 +94,39 @@ async function look<Input>(
   // running: somebody began it, also where a crash of the database took back that the job was taken
   if (found.state === 'running' && !task.mayRepeat(payload)) return 'void';
   // nobody is left to read the stream, and nothing of it has been read
-  if (payload.isStream && !found.isAwaited) return 'void';
+  if (payload.isStream && !found.isAwaited && task.isCollected !== true) return 'void';
   return 'run';
 }
 
-/** The outcome; undefined when somebody else has ended the request. */
+/** The outcome; none when somebody else has ended the request. */
 async function perform<Input>(
   task: PaidTask<Input>,
   run: Run,
   payload: PaidJobPayload<Input>,
   options: ExecutorOptions,
-): Promise<Outcome | undefined> {
+): Promise<{ outcome: Outcome | undefined; input: Input | undefined }> {
+  let input: Input | undefined;
   try {
-    const input = payload.input ?? ((await loadInput(options.pool, run.id)) as Input | undefined);
-    if (input === undefined) return undefined; // the input goes with the hold
-    return await task.perform(run, input);
+    input = payload.input ?? ((await loadInput(options.pool, run.id)) as Input | undefined);
+    if (input === undefined) return { outcome: undefined, input }; // the input goes with the hold
+    return { outcome: await task.perform(run, input), input };
   } catch (error) {
-    switch (run.abortCause) {
-      case 'lost':
-        return undefined;
-      case 'stopping':
-        throw new RunAgain('the worker is stopping', { cause: error });
-      case 'client_gone':
-        return { kind: 'cancelled', costAp: 0 };
-      case 'deadline':
-        return { kind: 'failed', code: 'generation_failed' };
-      default:
-        return failureOf(error, run, options.logger);
-    }
+    return { outcome: outcomeOfError(error, run, options.logger), input };
+  }
+}
+
+function outcomeOfError(error: unknown, run: Run, logger: Logger): Outcome | undefined {
+  switch (run.abortCause) {
+    case 'lost':
+      return undefined;
+    case 'stopping':
+      throw new RunAgain('the worker is stopping', { cause: error });
+    case 'client_gone':
+      return { kind: 'cancelled', costAp: 0 };
+    case 'deadline':
+      return { kind: 'failed', code: 'generation_failed' };
+    default:
+      return failureOf(error, run, logger);
   }
 }
 

@@ -42,6 +42,10 @@ export interface PaidTask<Input> {
   readonly name: string;
   /** Whether a request whose worker died may be run again although its provider call may have begun. */
   mayRepeat(payload: PaidJobPayload<Input>): boolean;
+  /** Results are fetched by id afterwards: a stream is made to its end also when nobody is left to read it. */
+  readonly isCollected?: boolean;
   /** Throws ProviderError for what a provider did, and whatever `run.signal` was aborted with. */
   perform(run: Run, input: Input): Promise<Outcome>;
+  /** The request is on the books: what was kept for another run of it may go. Must not throw. */
+  ended?(input: Input): Promise<void>;
 }

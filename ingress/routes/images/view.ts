@@ -6,6 +6,7 @@ import type { Config } from '../../../core/config.ts';
 import { type ImageOfResult, type ImageResult, type ImageStreamEvent } from '../../../core/images.ts';
 import type { AssetKind } from '../../../core/assets/keys.ts';
 import type { Context } from '../../context.ts';
+import type { Generation } from '../../data/images.ts';
 import type { EmbeddedFile } from '../../base64-json.ts';
 import { publicUrl } from '../../public-url.ts';
 
@@ -14,6 +15,8 @@ export type Embed = (file: EmbeddedFile) => string;
 
 export interface ViewOptions {
   readonly isCached?: boolean;
+  /** Said where the answer is collected. */
+  readonly status?: string;
   /** Where pictures are put; none: addresses alone. */
   readonly embed?: Embed | undefined;
 }
@@ -23,6 +26,7 @@ export function resultView(ctx: Context, config: Config, result: ImageResult, op
   const isCached = options.isCached ?? false;
   return {
     id: result.id,
+    ...(options.status === undefined ? {} : { status: options.status }),
     created: result.created,
     model: result.model,
     data: result.images.map((image) => ({
@@ -66,6 +70,37 @@ export function eventView(
           cached: isCached,
           ap_cost: isCached ? 0 : event.costAp,
         }),
+  };
+}
+
+/** A generation as it is listed: everything but the pictures. */
+export function generationView(ctx: Context, config: Config, generation: Generation): Wire {
+  const { id, modelId, state, costAp, createdAt, images } = generation;
+  const first = images[0];
+  return {
+    id,
+    object: 'image.generation',
+    status: state,
+    model: modelId,
+    created: Math.floor(createdAt.getTime() / 1000),
+    ap_cost: costAp,
+    ...(first === undefined
+      ? {}
+      : {
+          expires_at: first.expiresAt?.toISOString() ?? null,
+          ...(first.details.quality === null ? {} : { quality: first.details.quality }),
+        }),
+    data: images.map((image) => ({
+      candidate_id: image.id,
+      url: pictureUrl(ctx, config, images.length === 1 ? id : image.id),
+      preview_url: publicUrl(ctx, config, `/v1/images/candidate/${image.id}`),
+      content_type: image.contentType,
+      width: image.details.width,
+      height: image.details.height,
+      bytes: image.bytes,
+      sha256: image.sha256,
+    })),
+    status_url: publicUrl(ctx, config, statusPath(id)),
   };
 }
 
