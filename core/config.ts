@@ -25,6 +25,12 @@ export interface Config {
   readonly chatTimeoutSeconds: number;
   /** Bytes of a JSON body that are read before it is refused. */
   readonly maxBodyBytes: number;
+  /** Bytes of large request bodies one ingress has in memory at once; others wait unread. */
+  readonly bodyBudgetBytes: number;
+  /** Where files are kept: `file:///path` or `s3://bucket/prefix?…`; undefined: `assets` in the data folder. */
+  readonly assetStore: string | undefined;
+  /** Days until a result's files expire. */
+  readonly assetRetentionDays: number;
   /** Requests waiting or running in the whole service before new ones are refused with 503. */
   readonly maxQueueDepth: number;
   /** Bytes of a stream in flight between worker and a slow reader. */
@@ -78,6 +84,9 @@ export function loadConfig(env: Environment = process.env): Config {
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
     chatTimeoutSeconds: wholeNumber(env, 'CHAT_TIMEOUT_SECONDS', 600, 1, 86400),
     maxBodyBytes: wholeNumber(env, 'MAX_BODY_BYTES', 20 * 1024 * 1024, 1024, 1024 ** 3),
+    bodyBudgetBytes: wholeNumber(env, 'BODY_BUDGET_MB', 96, 1, 65_536) * 1024 * 1024,
+    assetStore: env.ASSET_STORE || undefined,
+    assetRetentionDays: wholeNumber(env, 'ASSET_RETENTION_DAYS', 30, 1, 3650),
     maxQueueDepth: wholeNumber(env, 'MAX_QUEUE_DEPTH', 20_000, 1, 10_000_000),
     streamWindowBytes: wholeNumber(env, 'STREAM_WINDOW_BYTES', 256 * 1024, 16 * 1024, 64 * 1024 * 1024),
     slowReaderSeconds: wholeNumber(env, 'SLOW_READER_SECONDS', 30, 1, 3600),

@@ -7,6 +7,7 @@ import { v7 } from 'uuid';
 import type { Pool } from '../database.ts';
 import type { Logger } from '../logger.ts';
 import { type AssetKind, type AssetName, assetKey } from './keys.ts';
+import { destroySource, watchSource } from './measure.ts';
 import { abandonAssets, beginAssets, purgeAssets } from './rows.ts';
 import type { AssetStore } from './store.ts';
 
@@ -73,6 +74,7 @@ export function makeAssetFiles(options: {
   return {
     store,
     async put(owner, drafts, signal) {
+      for (const { body } of drafts) watchSource(body);
       const named = drafts.map((draft) => ({ ...draft, id: v7() }));
       try {
         signal?.throwIfAborted();
@@ -89,7 +91,7 @@ export function makeAssetFiles(options: {
         );
         return await putAll(store, named, options.retentionDays, signal);
       } catch (error) {
-        for (const { body } of drafts) if (!Buffer.isBuffer(body)) body.destroy();
+        for (const { body } of drafts) destroySource(body);
         await discard(named.map(({ id }) => id));
         throw error;
       }

@@ -27,7 +27,8 @@ export interface OpenOptions {
 export interface AssetStore {
   /**
    * Whole or not at all: nothing is visible under `key` before this resolves. Replaces what was there. Rejects with AssetTooLarge
-   * past `maxBytes`, and on abort or when `body` fails; then it leaves nothing. A stream is read to its end or destroyed.
+   * past `maxBytes`, with the signal's reason on abort, and when `body` fails; then it leaves nothing of it (a file that it was to
+   * replace may be gone too). A stream is read to its end or destroyed.
    */
   put(key: string, body: Buffer | Readable, options: PutOptions): Promise<PutResult>;
   /** Rejects with AssetMissing. The stream fails when the signal aborts; whoever does not read it to its end destroys it. */
