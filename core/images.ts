@@ -43,6 +43,15 @@ export interface ImageJobInput {
   readonly cacheKey: string | null;
 }
 
+/** What a picture's row says of it (app.assets.details): enough to give the answer again when its JSON is gone. */
+export interface ImageDetails {
+  readonly width: number;
+  readonly height: number;
+  readonly quality: string | null;
+  readonly background: string | null;
+  readonly revisedPrompt: string | null;
+}
+
 /** One finished picture. */
 export interface ImageOfResult {
   /** The asset's id. */

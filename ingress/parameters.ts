@@ -6,6 +6,10 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
 const MAX_ID_TIME_MS = 2 ** 48 - 1;
 
+export function isId(text: string): boolean {
+  return UUID.test(text);
+}
+
 /** The path's `id`; what is no id is nothing's. */
 export function idOf(ctx: Context): string {
   const id = String(ctx.params.id);

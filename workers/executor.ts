@@ -69,11 +69,9 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
     });
     options.active.add(run);
     try {
-      const { outcome, input } = await perform(task, run, payload, options);
-      if (outcome !== undefined) {
+      const outcome = await perform(task, run, payload, options);
+      if (outcome !== undefined)
         await settle(payload, outcome, run.startedAt, run.number, run.events, options);
-        if (input !== undefined) await task.ended?.(input);
-      }
     } finally {
       run.end();
       options.active.delete(run);
@@ -98,35 +96,30 @@ async function look<Input>(
   return 'run';
 }
 
-/** The outcome; none when somebody else has ended the request. */
+/** The outcome; undefined when somebody else has ended the request. */
 async function perform<Input>(
   task: PaidTask<Input>,
   run: Run,
   payload: PaidJobPayload<Input>,
   options: ExecutorOptions,
-): Promise<{ outcome: Outcome | undefined; input: Input | undefined }> {
-  let input: Input | undefined;
+): Promise<Outcome | undefined> {
   try {
-    input = payload.input ?? ((await loadInput(options.pool, run.id)) as Input | undefined);
-    if (input === undefined) return { outcome: undefined, input }; // the input goes with the hold
-    return { outcome: await task.perform(run, input), input };
+    const input = payload.input ?? ((await loadInput(options.pool, run.id)) as Input | undefined);
+    if (input === undefined) return undefined; // the input goes with the hold
+    return await task.perform(run, input);
   } catch (error) {
-    return { outcome: outcomeOfError(error, run, options.logger), input };
-  }
-}
-
-function outcomeOfError(error: unknown, run: Run, logger: Logger): Outcome | undefined {
-  switch (run.abortCause) {
-    case 'lost':
-      return undefined;
-    case 'stopping':
-      throw new RunAgain('the worker is stopping', { cause: error });
-    case 'client_gone':
-      return { kind: 'cancelled', costAp: 0 };
-    case 'deadline':
-      return { kind: 'failed', code: 'generation_failed' };
-    default:
-      return failureOf(error, run, logger);
+    switch (run.abortCause) {
+      case 'lost':
+        return undefined;
+      case 'stopping':
+        throw new RunAgain('the worker is stopping', { cause: error });
+      case 'client_gone':
+        return { kind: 'cancelled', costAp: 0 };
+      case 'deadline':
+        return { kind: 'failed', code: 'generation_failed' };
+      default:
+        return failureOf(error, run, options.logger);
+    }
   }
 }
 

@@ -46,6 +46,4 @@ export interface PaidTask<Input> {
   readonly isCollected?: boolean;
   /** Throws ProviderError for what a provider did, and whatever `run.signal` was aborted with. */
   perform(run: Run, input: Input): Promise<Outcome>;
-  /** The request is on the books: what was kept for another run of it may go. Must not throw. */
-  ended?(input: Input): Promise<void>;
 }

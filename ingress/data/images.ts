@@ -4,27 +4,8 @@
  */
 import type { Pool } from '../../core/database.ts';
 import { IMAGE_TASK } from '../../core/images.ts';
+import { type Asset, findAsset, findAssetsOfRequests, findCachedResult } from './assets.ts';
 import type { RequestState } from './requests.ts';
-
-export interface ImageRow {
-  readonly id: string;
-  readonly contentType: string;
-  readonly bytes: number;
-  /** Hexadecimal. */
-  readonly sha256: string;
-  /** What the task noted (workers/tasks/images/generate.ts). */
-  readonly details: ImageDetails;
-  readonly expiresAt: Date | null;
-  readonly deletedAt: Date | null;
-}
-
-export interface ImageDetails {
-  readonly width: number;
-  readonly height: number;
-  readonly quality: string | null;
-  readonly background: string | null;
-  readonly revisedPrompt: string | null;
-}
 
 export interface Generation {
   readonly id: string;
@@ -35,106 +16,82 @@ export interface Generation {
   readonly errorCode: string | null;
   readonly errorDetails: Record<string, unknown> | null;
   readonly createdAt: Date;
-  /** In the order they were made. */
-  readonly images: readonly ImageRow[];
+  /** In the order they were made; those that were deleted or have expired too. */
+  readonly images: readonly Asset[];
 }
 
-const IMAGE = `json_build_object('id', a.id, 'contentType', a.content_type, 'bytes', a.bytes,
-  'sha256', encode(a.sha256, 'hex'), 'details', a.details, 'expiresAt', a.expires_at, 'deletedAt', a.deleted_at)`;
-const IMAGES = `(select coalesce(json_agg(${IMAGE} order by a.position), '[]') from app.assets a
-    where a.request_id = q.id and a.kind = 'image' and a.state = 'stored') as images`;
-const COLUMNS = `q.id, q.model_id as "modelId", q.state, q.cost_ap as "costAp", q.usage, q.error_code as "errorCode",
-  q.error_details as "errorDetails", q.created_at as "createdAt", ${IMAGES}`;
+type GenerationRow = Omit<Generation, 'images'>;
 
-type JsonRow<Row> = Omit<Row, 'expiresAt' | 'deletedAt'> & { expiresAt: string | null; deletedAt: string | null };
-type GenerationJson = Omit<Generation, 'images'> & { images: JsonRow<ImageRow>[] };
+const COLUMNS = `q.id, q.model_id as "modelId", q.state, q.cost_ap as "costAp", q.usage, q.error_code as "errorCode",
+  q.error_details as "errorDetails", q.created_at as "createdAt"`;
 
 const FIND_GENERATION = {
   name: 'find_generation',
   text: `select ${COLUMNS} from app.requests q where q.id = $1 and q.account_id = $2 and q.task = '${IMAGE_TASK}'`,
 };
 
+async function findRow(pool: Pool, id: string, accountId: string): Promise<GenerationRow | undefined> {
+  const { rows } = await pool.query<GenerationRow>({ ...FIND_GENERATION, values: [id, accountId] });
+  return rows[0];
+}
+
 export async function findGeneration(
   pool: Pool,
   id: string,
   accountId: string,
 ): Promise<Generation | undefined> {
-  const { rows } = await pool.query<GenerationJson>({ ...FIND_GENERATION, values: [id, accountId] });
-  return rows[0] === undefined ? undefined : generationOf(rows[0]);
+  const row = await findRow(pool, id, accountId);
+  if (row === undefined) return undefined;
+  return { ...row, images: await findAssetsOfRequests(pool, [id], accountId, ['image']) };
 }
 
-/** The generation that answers the same question; whether its pictures are still there is to be looked at. */
+/** The generation that answers the same question, if all its pictures are still there. */
 export async function findCachedGeneration(
   pool: Pool,
   accountId: string,
   cacheKey: string,
 ): Promise<Generation | undefined> {
-  const { rows } = await pool.query<GenerationJson>({
-    name: 'find_cached_generation',
-    text: `select ${COLUMNS} from app.result_cache c join app.requests q on q.id = c.request_id
-      where c.account_id = $1 and c.cache_key = decode($2, 'hex') and c.expires_at > now()`,
-    values: [accountId, cacheKey],
-  });
-  return rows[0] === undefined ? undefined : generationOf(rows[0]);
+  const cached = await findCachedResult(pool, accountId, cacheKey);
+  const row = cached === undefined ? undefined : await findRow(pool, cached.requestId, accountId);
+  return cached === undefined || row === undefined ? undefined : { ...row, images: cached.assets };
 }
-
 
 /** The picture of this id, or the first of the generation of this id. */
-export async function findImage(pool: Pool, id: string, accountId: string): Promise<ImageRow | undefined> {
-  const { rows } = await pool.query<{ image: JsonRow<ImageRow> }>({
-    name: 'find_image',
-    text: `select image from (
-        select ${IMAGE} as image, a.position from app.assets a
-          where a.id = $1 and a.account_id = $2 and a.kind = 'image' and a.state = 'stored'
-        union all
-        select ${IMAGE} as image, a.position from app.assets a
-          where a.request_id = $1 and a.account_id = $2 and a.kind = 'image' and a.state = 'stored'
-      ) found order by position limit 1`,
-    values: [id, accountId],
-  });
-  return rows[0] === undefined ? undefined : imageOf(rows[0].image);
+export async function findImage(pool: Pool, id: string, accountId: string): Promise<Asset | undefined> {
+  const found = await findAsset(pool, id, accountId);
+  if (found !== undefined) return found.kind === 'image' ? found : undefined;
+  return (await findAssetsOfRequests(pool, [id], accountId, ['image']))[0];
 }
 
-/** Newest first: those whose first picture is kept. */
+const LIST_GENERATIONS = {
+  name: 'list_generations',
+  text: `select ${COLUMNS}
+    from (
+      select a.id, a.request_id from app.assets a
+        where a.account_id = $1 and a.kind = 'image' and a.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+          and a.position = 0 and a.state = 'stored' and a.deleted_at is null and a.expires_at > now()
+        order by a.id desc
+        limit $3
+    ) page
+    join app.requests q on q.id = page.request_id and q.task = '${IMAGE_TASK}'
+    order by page.id desc`,
+};
+
+/** Those whose first picture is kept, newest first; `before`: only those whose first picture is older than this. */
 export async function listGenerations(
   pool: Pool,
-  { accountId, before, limit }: { accountId: string; before: string | undefined; limit: number },
+  filter: { readonly accountId: string; readonly before: string | undefined; readonly limit: number },
 ): Promise<Generation[]> {
-  const { rows } = await pool.query<GenerationJson>({
-    name: 'list_generations',
-    text: `select ${COLUMNS}
-      from (
-        select f.id, f.request_id from app.assets f
-          where f.account_id = $1 and f.kind = 'image' and f.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-            and f.position = 0 and f.state = 'stored' and f.deleted_at is null and f.expires_at > now()
-          order by f.id desc
-          limit $3
-      ) page
-      join app.requests q on q.id = page.request_id
-      order by page.id desc`,
-    values: [accountId, before ?? null, limit],
+  const { rows } = await pool.query<GenerationRow>({
+    ...LIST_GENERATIONS,
+    values: [filter.accountId, filter.before ?? null, filter.limit],
   });
-  return rows.map(generationOf);
-}
-
-/** Gone from this moment; those that were there to delete. */
-export async function deleteImages(pool: Pool, accountId: string, ids: readonly string[]): Promise<string[]> {
-  const { rows } = await pool.query<{ id: string }>({
-    name: 'delete_assets',
-    text: 'select id from app.delete_assets($1, $2::uuid[]) id',
-    values: [accountId, ids],
-  });
-  return rows.map((row) => row.id);
-}
-
-function generationOf(row: GenerationJson): Generation {
-  return { ...row, images: row.images.map(imageOf) };
-}
-
-function imageOf(row: JsonRow<ImageRow>): ImageRow {
-  return { ...row, expiresAt: dateOf(row.expiresAt), deletedAt: dateOf(row.deletedAt) };
-}
-
-function dateOf(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
+  const images = await findAssetsOfRequests(
+    pool,
+    rows.map(({ id }) => id),
+    filter.accountId,
+    ['image'],
+  );
+  const byRequest = Map.groupBy(images, ({ requestId }) => requestId);
+  return rows.map((row) => ({ ...row, images: byRequest.get(row.id) ?? [] }));
 }

@@ -22,6 +22,9 @@ export interface FinishedRequest {
   readonly result: StoredResult | null;
 }
 
+/** A request with its result, while that is kept. */
+export type RequestWithResult = RequestRow & { readonly task: string; readonly result: StoredResult | null };
+
 export interface RequestRow {
   readonly id: string;
   readonly area: string;
@@ -58,7 +61,7 @@ export async function findFinished(pool: Pool, ids: readonly string[]): Promise<
 
 const FIND_REQUEST = {
   name: 'find_request',
-  text: `select ${COLUMNS}, q.account_id as "accountId",
+  text: `select ${COLUMNS}, q.account_id as "accountId", q.task,
       case when r.request_id is not null and q.created_at > now() - interval '${RESULT_RETENTION_HOURS} hours'
         then json_build_object('kind', r.kind, 'body', r.body) end as result
     from app.requests q left join app.request_results r on r.request_id = q.id
@@ -69,8 +72,8 @@ export async function findRequest(
   pool: Pool,
   id: string,
   accountId: string,
-): Promise<(RequestRow & { result: StoredResult | null }) | undefined> {
-  const { rows } = await pool.query<RequestRow & { result: StoredResult | null }>({
+): Promise<RequestWithResult | undefined> {
+  const { rows } = await pool.query<RequestWithResult>({
     ...FIND_REQUEST,
     values: [id, accountId],
   });

@@ -4,6 +4,7 @@
 import { assembleCompletion } from '../../core/chat-assembly.ts';
 import type { Config } from '../../core/config.ts';
 import { errorBody, ServiceError } from '../../core/errors.ts';
+import { IMAGE_TASK, type ImageResult, type ImageStreamEvent, resultOfEvents } from '../../core/images.ts';
 import { type Context, callerOf, type Handler } from '../context.ts';
 import {
   cancelQueuedRequest,
@@ -11,12 +12,14 @@ import {
   findRequest,
   listRequests,
   type RequestRow,
+  type RequestWithResult,
   type StoredResult,
 } from '../data/requests.ts';
 import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
+import { resultView } from './images/view.ts';
 
 const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired'];
 const AREAS = ['llm', 'tts', 'images', 'x', 'cert'];
@@ -37,7 +40,7 @@ export function getRequest({ config, pool }: Services): Handler {
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) ctx.set('Retry-After', '2');
     ctx.set('Cache-Control', 'private, no-store');
-    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, request) };
+    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, config, request) };
   };
 }
 
@@ -124,20 +127,34 @@ function requestView(ctx: Context, config: Config, request: RequestRow): Record<
   };
 }
 
-function outcomeView(
-  ctx: Context,
-  request: RequestRow & { result: StoredResult | null },
-): Record<string, unknown> {
+function outcomeView(ctx: Context, config: Config, request: RequestWithResult): Record<string, unknown> {
   if (request.finishedAt === null) return {};
   if (request.state !== 'succeeded') {
     const error = errorOf(request);
     return errorBody(error.code, ctx.state.language, error.details);
   }
   if (request.result === null) return { result: null, result_expired: true };
-  return {
-    result:
-      request.result.kind === 'json'
-        ? (JSON.parse(request.result.body) as unknown)
-        : assembleCompletion(request.result.body.split('\n').map((event) => JSON.parse(event) as never)),
-  };
+  const view = RESULT_VIEWS[request.task] ?? chatView;
+  return { result: view(ctx, config, request, request.result) };
 }
+
+type ResultView = (ctx: Context, config: Config, request: RequestWithResult, result: StoredResult) => unknown;
+
+const chatView: ResultView = (_ctx, _config, _request, { kind, body }) =>
+  kind === 'json'
+    ? (JSON.parse(body) as unknown)
+    : assembleCompletion(body.split('\n').map((event) => JSON.parse(event) as never));
+
+/** Results that are stored in another shape than their callers get. Files are named by their addresses. */
+const RESULT_VIEWS: Readonly<Record<string, ResultView>> = {
+  [IMAGE_TASK]: (ctx, config, { id, modelId }, { kind, body }) => {
+    const result =
+      kind === 'json'
+        ? (JSON.parse(body) as ImageResult)
+        : resultOfEvents(
+            { id, model: modelId },
+            body.split('\n').map((event) => JSON.parse(event) as ImageStreamEvent),
+          );
+    return result === undefined ? null : resultView(ctx, config, result);
+  },
+};

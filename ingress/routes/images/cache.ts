@@ -49,21 +49,11 @@ export function cacheKeyOf(
 /** A result with all its pictures. None under an Idempotency-Key that was used before: then that request answers. */
 export async function findCached(
   ctx: Context,
-  { pool, now }: Pick<Services, 'pool' | 'now'>,
+  { pool }: Pick<Services, 'pool'>,
   cacheKey: string,
 ): Promise<Generation | undefined> {
   const { accountId } = callerOf(ctx);
   const key = ctx.headers['idempotency-key'];
   if (typeof key === 'string' && (await hasIdempotencyKey(pool, accountId, key))) return undefined;
-  const found = await findCachedGeneration(pool, accountId, cacheKey);
-  return found !== undefined && isKept(found, now()) ? found : undefined;
-}
-
-export function isKept({ images }: Generation, at: Date): boolean {
-  return (
-    images.length > 0 &&
-    images.every(
-      ({ deletedAt, expiresAt }) => deletedAt === null && (expiresAt === null || expiresAt > at),
-    )
-  );
+  return findCachedGeneration(pool, accountId, cacheKey);
 }

@@ -5,13 +5,15 @@
 import { AssetMissing } from '../../../core/assets/store.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { contentTypeOf, type ImageResult, type ImageStreamEvent, OUTPUT_FORMATS } from '../../../core/images.ts';
+import { requireLive } from '../../assets.ts';
 import { type Base64Json, base64Json } from '../../base64-json.ts';
 import { type Context, callerOf } from '../../context.ts';
+import type { Asset } from '../../data/assets.ts';
 import { findGeneration, type Generation } from '../../data/images.ts';
 import type { Presentation } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { drained, replayEvents, type StreamShape } from '../../stream.ts';
-import { eventType, eventView, resultView, statusPath } from './view.ts';
+import { detailsOf, eventType, eventView, resultView, statusPath } from './view.ts';
 
 /** A picture takes long, and what fails at once has failed by then: the caller gets the id to collect it by. */
 const OPEN_AFTER_MS = 2000;
@@ -61,7 +63,7 @@ export async function answerFromCache(
 export function resultOf({ id, modelId, createdAt, images, usage, costAp }: Generation): ImageResult {
   const first = images[0];
   if (first === undefined) throw new Error('a generation without pictures');
-  const { width, height, quality, background } = first.details;
+  const { width, height, quality, background } = detailsOf(first);
   const provided = usage?.provider as Readonly<Record<string, unknown>> | undefined;
   return {
     id,
@@ -75,7 +77,7 @@ export function resultOf({ id, modelId, createdAt, images, usage, costAp }: Gene
       asset: image.id,
       contentType: image.contentType,
       bytes: image.bytes,
-      revisedPrompt: image.details.revisedPrompt,
+      revisedPrompt: detailsOf(image).revisedPrompt,
     })),
     usage: provided ?? null,
     costAp: costAp ?? 0,
@@ -101,20 +103,15 @@ function eventsOf(result: ImageResult, operation: 'generation' | 'edit'): ImageS
 }
 
 /** Throws 410 when pictures of this generation were deleted or are past their retention. */
-async function requireKept(ctx: Context, { pool, now }: Services, id: string): Promise<void> {
+async function requireKept(ctx: Context, { pool }: Services, id: string): Promise<void> {
   const generation = await findGeneration(pool, id, callerOf(ctx).accountId);
-  refuseUnlessKept(generation?.images ?? [], now());
+  requireAllLive(generation?.images ?? []);
 }
 
-/** Throws 410 when one of these was deleted, is past its retention, or is not there any more. */
-export function refuseUnlessKept(
-  images: readonly { readonly deletedAt: Date | null; readonly expiresAt: Date | null }[],
-  at: Date,
-): void {
-  if (images.some(({ deletedAt }) => deletedAt !== null)) throw new ServiceError('gone');
-  if (images.length === 0 || images.some(({ expiresAt }) => expiresAt !== null && expiresAt <= at)) {
-    throw new ServiceError('expired');
-  }
+/** Throws 410 when one of a generation's pictures was deleted, is past its retention, or is not there any more. */
+export function requireAllLive(images: readonly Asset[]): void {
+  if (images.length === 0) throw new ServiceError('expired');
+  for (const image of images) requireLive(image);
 }
 
 /** The whole answer. Nothing is sent before its first picture was found. */

@@ -9,11 +9,11 @@ import { idOf, oneOf } from '../../parameters.ts';
 import { publicUrl } from '../../public-url.ts';
 import { errorOf } from '../../results.ts';
 import type { Services } from '../../services.ts';
-import { announce, answerWithResult, refuseUnlessKept, resultOf } from './presentation.ts';
+import { announce, answerWithResult, requireAllLive, resultOf } from './presentation.ts';
 import { statusPath } from './view.ts';
 
 export function getImageStatus(services: Services): Handler {
-  const { pool, config, now } = services;
+  const { pool, config } = services;
   return async (ctx) => {
     const isUrlOnly = oneOf(ctx, 'response_format', ['b64_json', 'url']) === 'url';
     const generation = await findGeneration(pool, idOf(ctx), callerOf(ctx).accountId);
@@ -34,7 +34,7 @@ export function getImageStatus(services: Services): Handler {
       ctx.body = { ...status, ...errorBody(error.code, ctx.state.language, error.details) };
       return;
     }
-    refuseUnlessKept(generation.images, now());
+    requireAllLive(generation.images);
     ctx.set('x-svc-model', generation.modelId);
     await answerWithResult(ctx, services, resultOf(generation), { isUrlOnly, status: state });
   };

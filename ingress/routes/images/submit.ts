@@ -28,7 +28,11 @@ export async function submitImages(
   operation: Operation,
   read: () => Promise<ImageBody>,
 ): Promise<void> {
-  const prepared = await services.bodyBudget.run(ctx, () => prepare(ctx, services, operation, read));
+  const { maxBodyBytes, maxImageBodyBytes } = services.config;
+  const maxBytes = operation === 'edit' ? maxImageBodyBytes : maxBodyBytes;
+  const prepared = await services.bodyBudget.withRoom(ctx, maxBytes, () =>
+    prepare(ctx, services, operation, read),
+  );
   if (prepared.kind === 'cached') {
     await answerFromCache(ctx, services, prepared.found, { ...prepared.wanted, operation });
     return;

@@ -3,9 +3,10 @@
  * Pictures stand in the store; here they are only named.
  */
 import type { Config } from '../../../core/config.ts';
-import { type ImageOfResult, type ImageResult, type ImageStreamEvent } from '../../../core/images.ts';
+import { type ImageDetails, type ImageOfResult, type ImageResult, type ImageStreamEvent } from '../../../core/images.ts';
 import type { AssetKind } from '../../../core/assets/keys.ts';
 import type { Context } from '../../context.ts';
+import type { Asset } from '../../data/assets.ts';
 import type { Generation } from '../../data/images.ts';
 import type { EmbeddedFile } from '../../base64-json.ts';
 import { publicUrl } from '../../public-url.ts';
@@ -88,20 +89,25 @@ export function generationView(ctx: Context, config: Config, generation: Generat
       ? {}
       : {
           expires_at: first.expiresAt?.toISOString() ?? null,
-          ...(first.details.quality === null ? {} : { quality: first.details.quality }),
+          ...(detailsOf(first).quality === null ? {} : { quality: detailsOf(first).quality }),
         }),
     data: images.map((image) => ({
       candidate_id: image.id,
       url: pictureUrl(ctx, config, images.length === 1 ? id : image.id),
       preview_url: publicUrl(ctx, config, `/v1/images/candidate/${image.id}`),
       content_type: image.contentType,
-      width: image.details.width,
-      height: image.details.height,
+      width: detailsOf(image).width,
+      height: detailsOf(image).height,
       bytes: image.bytes,
       sha256: image.sha256,
     })),
     status_url: publicUrl(ctx, config, statusPath(id)),
   };
+}
+
+/** What the task noted of a picture. */
+export function detailsOf({ details }: Pick<Asset, 'details'>): ImageDetails {
+  return details as unknown as ImageDetails;
 }
 
 /** The convention's name of an event, also its name among server-sent events. */

@@ -3,18 +3,18 @@
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
 import { Semaphore } from 'async-mutex';
-import type { AssetDraft, AssetFile, AssetFiles } from '../../../core/assets/files.ts';
-import { assetKey } from '../../../core/assets/keys.ts';
+import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
 import {
   IMAGE_TASK,
+  type ImageDetails,
   type ImageJobInput,
   type ImageOfResult,
   type ImageResult,
   type ImageStreamEvent,
   MAX_PICTURE_BYTES,
-  type StoredInput,
 } from '../../../core/images.ts';
-import type { Signer } from '../../../core/provenance/sign.ts';
+import type { PictureSigner } from '../../../core/provenance/signer.ts';
+import type { InputFile, RunAssets } from '../../assets.ts';
 import {
   type ImageCall,
   type ImageInput,
@@ -30,8 +30,8 @@ import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
   readonly routes: Routes;
-  readonly files: AssetFiles;
-  readonly signer: Signer;
+  readonly assets: RunAssets;
+  readonly signer: PictureSigner;
   /** Requests whose pictures may be in this worker's memory at once. */
   readonly concurrency: number;
 }
@@ -51,31 +51,31 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     // whole pictures nobody has seen may be made again; of a stream a partial one may have been seen
     mayRepeat: (payload) => !payload.isStream,
     isCollected: true,
+    hasInputFiles: true,
     perform: (run, input) =>
       places.runExclusive(() => {
         run.signal.throwIfAborted(); // it may have waited long for its place
         return perform(run, input, options);
       }),
-    ended: ({ images, mask }) =>
-      options.files.discard([...images, ...(mask === null ? [] : [mask])].map(({ id }) => id)),
   };
 }
 
 async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
-  const { routes, files, signer } = options;
-  const images = await loadAll(input.images, run, files);
-  const mask = input.mask === null ? undefined : await load(input.mask, run, files);
+  const { routes, assets, signer } = options;
+  const images: ImageInput[] = [];
+  for (const image of input.images) images.push(await load(image, run, assets));
+  const mask = input.mask === null ? undefined : await load(input.mask, run, assets);
   const { made, provider } = await routes.call(
     { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
     async (served, route) => {
       const call = callOf(run, input, route.upstreamModel, images, mask);
       const work = run.payload.isStream ? makeStreamed : makeWhole;
-      return { made: await work(run, input, imageOf(served), call, { files, signer }), provider: served.name };
+      return { made: await work(run, input, imageOf(served), call, { assets, signer }), provider: served.name };
     },
     () => run.events.length > 0,
   );
   run.signal.throwIfAborted();
-  const stored = await files.put(ownerOf(run), made.map((one, position) => draftOf(one, position, input)), run.signal);
+  const stored = await assets.put(run, made.map((one, position) => draftOf(one, position, input)));
   return outcomeOf(run, input, made, stored, provider);
 }
 
@@ -110,7 +110,7 @@ async function makeStreamed(
   input: ImageJobInput,
   provider: ImageProvider,
   call: ImageCall,
-  { files, signer }: Pick<ImageTaskOptions, 'files' | 'signer'>,
+  { assets, signer }: Pick<ImageTaskOptions, 'assets' | 'signer'>,
 ): Promise<readonly Made[]> {
   const made: (Made | undefined)[] = Array.from({ length: input.count });
   for await (const event of provider.stream(call)) {
@@ -124,7 +124,7 @@ async function makeStreamed(
         usage: countsOf(event.usage),
       };
     } else if (event.partialIndex < input.partialImages) {
-      await emitPartial(run, input, event, { files, signer });
+      await emitPartial(run, input, event, { assets, signer });
     }
   }
   return requireSome(made.filter((one) => one !== undefined));
@@ -135,22 +135,18 @@ async function emitPartial(
   run: Run,
   input: ImageJobInput,
   { index, partialIndex, bytes }: { index: number; partialIndex: number; bytes: Buffer },
-  { files, signer }: Pick<ImageTaskOptions, 'files' | 'signer'>,
+  { assets, signer }: Pick<ImageTaskOptions, 'assets' | 'signer'>,
 ): Promise<void> {
   const finished = await finishPicture(bytes, { ...wantedOf(input), size: undefined }, originOf(run), signer);
-  const [file] = await files.put(
-    ownerOf(run),
-    [
-      {
-        kind: 'partial',
-        position: index * input.partialImages + partialIndex,
-        contentType: finished.contentType,
-        body: finished.bytes,
-        maxBytes: MAX_PICTURE_BYTES,
-      },
-    ],
-    run.signal,
-  );
+  const [file] = await assets.put(run, [
+    {
+      kind: 'partial',
+      position: index * input.partialImages + partialIndex,
+      contentType: finished.contentType,
+      body: finished.bytes,
+      maxBytes: MAX_PICTURE_BYTES,
+    },
+  ]);
   if (file === undefined) throw new Error('a partial picture was not stored');
   const event: ImageStreamEvent = {
     kind: 'partial',
@@ -219,8 +215,14 @@ function draftOf(made: Made, position: number, input: ImageJobInput): AssetDraft
     contentType,
     body: bytes,
     maxBytes: MAX_PICTURE_BYTES,
-    // ImageDetails of ingress/data/images.ts
-    details: { width, height, quality: input.quality, background: input.background, revisedPrompt },
+    // what is said of it as long as it is kept: ImageDetails
+    details: {
+      width,
+      height,
+      quality: input.quality,
+      background: input.background,
+      revisedPrompt,
+    } satisfies ImageDetails,
   };
 }
 
@@ -242,20 +244,8 @@ function originOf({ id, payload }: Run): Origin {
   return { requestId: id, model: payload.modelId, createdAt: new Date(payload.createdAtMs) };
 }
 
-function ownerOf({ id, payload }: Run) {
-  return { accountId: payload.accountId, requestId: id };
-}
-
-async function loadAll(inputs: readonly StoredInput[], run: Run, files: AssetFiles): Promise<ImageInput[]> {
-  const loaded: ImageInput[] = [];
-  for (const input of inputs) loaded.push(await load(input, run, files));
-  return loaded;
-}
-
-async function load({ id, contentType }: StoredInput, run: Run, files: AssetFiles): Promise<ImageInput> {
-  const key = assetKey({ id, kind: 'input', contentType });
-  const bytes = await files.store.read(key, { maxBytes: MAX_PICTURE_BYTES, signal: run.signal });
-  return { bytes, contentType };
+async function load(input: InputFile, run: Run, assets: RunAssets): Promise<ImageInput> {
+  return { bytes: await assets.readInput(run, input, MAX_PICTURE_BYTES), contentType: input.contentType };
 }
 
 function callOf(

@@ -5,7 +5,7 @@
 import type { OutputFormat } from '../../../core/images.ts';
 import { contentTypeOf } from '../../../core/images.ts';
 import { encodePicture, inspectPicture, type Picture, PictureError } from '../../../core/pictures.ts';
-import type { Signer } from '../../../core/provenance/sign.ts';
+import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import { ProviderError } from '../../providers/provider.ts';
 
 export interface Finished {
@@ -34,7 +34,7 @@ export async function finishPicture(
   sent: Buffer,
   wanted: Wanted,
   origin: Origin,
-  signer: Signer,
+  signer: PictureSigner,
 ): Promise<Finished> {
   const picture = await look(sent);
   const { width, height } = picture;
@@ -50,14 +50,18 @@ export async function finishPicture(
             ...(wanted.compression === null ? {} : { compression: wanted.compression }),
           })
         ).bytes;
-  const contentType = contentTypeOf(wanted.format);
-  return {
-    // there is no manifest for WebP
-    bytes: wanted.format === 'webp' ? bytes : await signer.sign(bytes, { contentType, ...origin }),
-    contentType,
-    width,
-    height,
-  };
+  return { bytes: await signed(bytes, wanted.format, origin, signer), contentType: contentTypeOf(wanted.format), width, height };
+}
+
+/** There is no manifest for WebP. */
+async function signed(
+  bytes: Buffer,
+  format: OutputFormat,
+  origin: Origin,
+  signer: PictureSigner,
+): Promise<Buffer> {
+  if (format === 'webp') return bytes;
+  return signer.sign(bytes, { contentType: format === 'png' ? 'image/png' : 'image/jpeg', ...origin });
 }
 
 async function look(sent: Buffer): Promise<Picture> {
