@@ -44,6 +44,12 @@ export interface Config {
   /** Seconds between comments on an idle stream. */
   readonly streamCommentSeconds: number;
 
+  /** PEM texts of what pictures are signed with, leaf first; undefined: a chain of our own in DATA_DIR. */
+  readonly c2paCertificate: string | undefined;
+  readonly c2paPrivateKey: string | undefined;
+  /** Calls of unauthenticated tools by one client address per area and day; 0: no such cap. */
+  readonly ipDailyCap: number;
+
   /** For approximate yen amounts only. */
   readonly yenPerUsd: number;
   readonly initialGrantAp: number;
@@ -99,6 +105,10 @@ export function loadConfig(env: Environment = process.env): Config {
     streamWindowBytes: wholeNumber(env, 'STREAM_WINDOW_BYTES', 256 * 1024, 16 * 1024, 64 * 1024 * 1024),
     slowReaderSeconds: wholeNumber(env, 'SLOW_READER_SECONDS', 30, 1, 3600),
     streamCommentSeconds: wholeNumber(env, 'STREAM_COMMENT_SECONDS', 15, 1, 3600),
+
+    c2paCertificate: env.C2PA_CERTIFICATE || undefined,
+    c2paPrivateKey: env.C2PA_PRIVATE_KEY || undefined,
+    ipDailyCap: wholeNumber(env, 'IP_DAILY_CAP', 1000, 0, 1_000_000_000),
 
     yenPerUsd: wholeNumber(env, 'YEN_PER_USD', 150, 1, 10_000),
     initialGrantAp: wholeNumber(env, 'INITIAL_GRANT_AP', 100_000, 0, 1_000_000_000),

@@ -67,7 +67,8 @@ export function makeApp(services: Services): Koa<State> {
   };
 
   /** Beside paths of one more word: a word that is no id is of none of these. */
-  const anId: Middleware = (ctx, next) => (isId(String(ctx.params.id)) ? next() : missing(ctx, next)) as Promise<void>;
+  const anId: Middleware = (ctx, next) =>
+    (isId(String(ctx.params.id)) ? next() : missing(ctx, next)) as Promise<void>;
   const missing = notFound(router);
 
   on('get', '/', [getIndex(() => endpointsOf(router))]);
@@ -114,7 +115,9 @@ function lastWord(path: string): string {
 function notFound(router: Router<State>): Middleware {
   return (ctx) => {
     const methods = router.stack
-      .filter((layer) => layer.match(ctx.path) && (!IS_IMAGE.test(String(layer.path)) || isId(lastWord(ctx.path))))
+      .filter(
+        (layer) => layer.match(ctx.path) && (!IS_IMAGE.test(String(layer.path)) || isId(lastWord(ctx.path))),
+      )
       .flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new ServiceError('not_found');
     ctx.set('Allow', [...new Set(methods)].join(', '));

@@ -58,6 +58,7 @@ async function* base64Of(parts: Readable, file: EmbeddedFile): AsyncGenerator<st
     yield whole.toString('base64', 0, end);
     rest = whole.subarray(end);
   }
-  if (bytes !== file.bytes) throw new Error(`the file of ${file.id} has ${bytes} bytes instead of ${file.bytes}`);
+  if (bytes !== file.bytes)
+    throw new Error(`the file of ${file.id} has ${bytes} bytes instead of ${file.bytes}`);
   yield rest.toString('base64');
 }

@@ -23,7 +23,13 @@ function query(ctx: Context, name: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-export function wholeNumber(ctx: Context, name: string, fallback: number, minimum: number, maximum: number): number {
+export function wholeNumber(
+  ctx: Context,
+  name: string,
+  fallback: number,
+  minimum: number,
+  maximum: number,
+): number {
   const text = query(ctx, name);
   if (text === undefined) return fallback;
   const value = Number(text);

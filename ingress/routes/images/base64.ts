@@ -9,7 +9,8 @@ const PADDING = /={1,2}$/;
 export function bytesOfBase64(text: string, param: string, maxBytes: number): Buffer {
   const prefix = DATA_URL.exec(text.slice(0, 100))?.[0] ?? '';
   let encoded = prefix === '' ? text : text.slice(prefix.length);
-  if (encoded.length > maxBytes * 2) throw new ServiceError('invalid_parameter', { param, max_bytes: maxBytes });
+  if (encoded.length > maxBytes * 2)
+    throw new ServiceError('invalid_parameter', { param, max_bytes: maxBytes });
   // command-line tools wrap it
   if (/\s/.test(encoded)) encoded = encoded.replace(/\s+/g, '');
   const characters = encoded.replace(PADDING, '').length;

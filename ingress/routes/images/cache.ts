@@ -43,7 +43,9 @@ export function cacheKeyOf(
     pictures: body.pictures.map(({ sha256 }) => sha256),
     mask: body.mask?.sha256 ?? null,
   };
-  return createHash('sha256').update(canonicalize(question) ?? '').digest('hex');
+  return createHash('sha256')
+    .update(canonicalize(question) ?? '')
+    .digest('hex');
 }
 
 /** A result with all its pictures. None under an Idempotency-Key that was used before: then that request answers. */

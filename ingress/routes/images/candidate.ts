@@ -8,8 +8,8 @@ import { makePreview } from '../../../core/pictures.ts';
 import { requireLive } from '../../assets.ts';
 import { callerOf, type Handler } from '../../context.ts';
 import { findImage } from '../../data/images.ts';
-import { idOf } from '../../parameters.ts';
 import { hasAlready } from '../../http-conditions.ts';
+import { idOf } from '../../parameters.ts';
 import type { Services } from '../../services.ts';
 
 const MAX_AGE_SECONDS = 3600;

@@ -4,7 +4,12 @@
  */
 import { AssetMissing } from '../../../core/assets/store.ts';
 import { ServiceError } from '../../../core/errors.ts';
-import { contentTypeOf, type ImageResult, type ImageStreamEvent, OUTPUT_FORMATS } from '../../../core/images.ts';
+import {
+  contentTypeOf,
+  type ImageResult,
+  type ImageStreamEvent,
+  OUTPUT_FORMATS,
+} from '../../../core/images.ts';
 import { requireLive } from '../../assets.ts';
 import { type Base64Json, base64Json } from '../../base64-json.ts';
 import { type Context, callerOf } from '../../context.ts';
@@ -28,8 +33,7 @@ export function makePresentation(services: Services, wanted: Wanted): Presentati
     announce,
     statusPath,
     requireKept: (ctx, id) => requireKept(ctx, services, id),
-    answer: (ctx, _id, stored) =>
-      answerWithResult(ctx, services, JSON.parse(stored) as ImageResult, wanted),
+    answer: (ctx, _id, stored) => answerWithResult(ctx, services, JSON.parse(stored) as ImageResult, wanted),
     stream: (ctx, id) => streamShape(ctx, services, id, wanted, false),
   };
 }
@@ -145,7 +149,8 @@ export async function answerWithResult(
     res.end();
   } catch (error) {
     if (res.destroyed) return; // the caller left
-    if (!isBegun) throw error instanceof AssetMissing ? new ServiceError('expired', {}, { cause: error }) : error;
+    if (!isBegun)
+      throw error instanceof AssetMissing ? new ServiceError('expired', {}, { cause: error }) : error;
     logger.error({ err: error, requestId: result.id }, 'an answer broke off: a picture could not be read');
     res.destroy();
   }
@@ -201,7 +206,11 @@ async function* eventText(
     yield '\n\n';
   } catch (error) {
     if (error instanceof AssetMissing && event.kind === 'partial' && !isBegun) return;
-    if (!signal.aborted) logger.error({ err: error, asset: event.image.asset }, 'a stream broke off: a picture could not be read');
+    if (!signal.aborted)
+      logger.error(
+        { err: error, asset: event.image.asset },
+        'a stream broke off: a picture could not be read',
+      );
     throw error;
   }
 }

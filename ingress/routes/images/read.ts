@@ -73,7 +73,13 @@ export async function readEdit(ctx: Context, { config }: Pick<Services, 'config'
         }),
       )
     : fromJson(await readJsonBody(ctx, config.maxImageBodyBytes));
-  const { image, reference_image: single, reference_images: several, mask: maskText, ...rest } = validateEdit(fields);
+  const {
+    image,
+    reference_image: single,
+    reference_images: several,
+    mask: maskText,
+    ...rest
+  } = validateEdit(fields);
   const sent = [
     ...files.filter(({ param }) => param !== 'mask'),
     ...picturesOf('image', image),
@@ -83,7 +89,8 @@ export async function readEdit(ctx: Context, { config }: Pick<Services, 'config'
   const masks = [...files.filter(({ param }) => param === 'mask'), ...picturesOf('mask', maskText)];
   const body = judged(rest, digest);
   if (sent.length === 0) throw new ServiceError('invalid_parameter', { param: 'image' });
-  if (sent.length > MAX_PICTURES) throw new ServiceError('invalid_parameter', { param: 'image', maximum: MAX_PICTURES });
+  if (sent.length > MAX_PICTURES)
+    throw new ServiceError('invalid_parameter', { param: 'image', maximum: MAX_PICTURES });
   if (masks.length > 1) throw new ServiceError('invalid_parameter', { param: 'mask' });
   return { ...body, ...(await lookAt(sent, masks[0])) };
 }
@@ -166,7 +173,7 @@ function fromForm({ fields, files }: Form): Sent {
   for (const [name, text] of fields) {
     if (Object.hasOwn(values, name)) throw new ServiceError('invalid_parameter', { param: name });
     hash.update(JSON.stringify([name, text]));
-    values[name] = valueOf(name, text);
+    values[name] = fieldValue(name, text);
   }
   for (const { name, bytes } of files) {
     if (!FILE_FIELDS.has(name)) throw new ServiceError('unsupported_parameter', { param: name });
@@ -179,7 +186,7 @@ function fromForm({ fields, files }: Form): Sent {
   };
 }
 
-function valueOf(name: string, text: string): unknown {
+function fieldValue(name: string, text: string): unknown {
   if (WHOLE_NUMBERS.has(name) && /^-?\d{1,15}$/.test(text)) return Number(text);
   if (BOOLEANS.has(name) && (text === 'true' || text === 'false')) return text === 'true';
   return text;
@@ -210,7 +217,8 @@ async function lookAt(
   const { bytes } = sentMask;
   const { contentType, width, height } = await look('mask', bytes);
   if (contentType === 'image/jpeg') throw new ServiceError('unsupported_format', { param: 'mask' }); // nothing in it is transparent
-  if (width !== first?.width || height !== first.height) throw new ServiceError('invalid_parameter', { param: 'mask' });
+  if (width !== first?.width || height !== first.height)
+    throw new ServiceError('invalid_parameter', { param: 'mask' });
   return { pictures, mask: { bytes, contentType, sha256: digestOf(bytes).toString('hex') } };
 }
 

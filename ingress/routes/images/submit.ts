@@ -18,7 +18,11 @@ type Operation = ImageJobInput['operation'];
 
 /** What remains of a body when its bytes have gone to the store. */
 type Prepared =
-  | { readonly kind: 'cached'; readonly found: Generation; readonly wanted: Wanted & { readonly isStream: boolean } }
+  | {
+      readonly kind: 'cached';
+      readonly found: Generation;
+      readonly wanted: Wanted & { readonly isStream: boolean };
+    }
   | { readonly kind: 'paid'; readonly request: PaidRequest; readonly inputs: readonly StoredInput[] };
 
 /** `read` ends with check 5; the pictures it gives are let go before the provider is waited for. */

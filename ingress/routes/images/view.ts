@@ -2,13 +2,14 @@
  * Image results in the wire's shapes: the convention's answer and its stream events, with this service's own fields beside them.
  * Pictures stand in the store; here they are only named.
  */
-import type { Config } from '../../../core/config.ts';
-import { type ImageDetails, type ImageOfResult, type ImageResult, type ImageStreamEvent } from '../../../core/images.ts';
+
 import type { AssetKind } from '../../../core/assets/keys.ts';
+import type { Config } from '../../../core/config.ts';
+import type { ImageDetails, ImageOfResult, ImageResult, ImageStreamEvent } from '../../../core/images.ts';
+import type { EmbeddedFile } from '../../base64-json.ts';
 import type { Context } from '../../context.ts';
 import type { Asset } from '../../data/assets.ts';
 import type { Generation } from '../../data/images.ts';
-import type { EmbeddedFile } from '../../base64-json.ts';
 import { publicUrl } from '../../public-url.ts';
 
 type Wire = Record<string, unknown>;
@@ -23,7 +24,12 @@ export interface ViewOptions {
 }
 
 /** The answer of POST /v1/images/generations and /edits. */
-export function resultView(ctx: Context, config: Config, result: ImageResult, options: ViewOptions = {}): Wire {
+export function resultView(
+  ctx: Context,
+  config: Config,
+  result: ImageResult,
+  options: ViewOptions = {},
+): Wire {
   const isCached = options.isCached ?? false;
   return {
     id: result.id,

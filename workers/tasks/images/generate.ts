@@ -70,12 +70,18 @@ async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions
     async (served, route) => {
       const call = callOf(run, input, route.upstreamModel, images, mask);
       const work = run.payload.isStream ? makeStreamed : makeWhole;
-      return { made: await work(run, input, imageOf(served), call, { assets, signer }), provider: served.name };
+      return {
+        made: await work(run, input, imageOf(served), call, { assets, signer }),
+        provider: served.name,
+      };
     },
     () => run.events.length > 0,
   );
   run.signal.throwIfAborted();
-  const stored = await assets.put(run, made.map((one, position) => draftOf(one, position, input)));
+  const stored = await assets.put(
+    run,
+    made.map((one, position) => draftOf(one, position, input)),
+  );
   return outcomeOf(run, input, made, stored, provider);
 }
 
@@ -100,7 +106,11 @@ async function makeWhole(
     run.signal.throwIfAborted();
     const finished = await finishPicture(bytes, wantedOf(input), originOf(run), signer);
     const isLast = index === wanted.length - 1;
-    made.push({ ...finished, revisedPrompt: storable(revisedPrompt), usage: isLast ? countsOf(usage) : null });
+    made.push({
+      ...finished,
+      revisedPrompt: storable(revisedPrompt),
+      usage: isLast ? countsOf(usage) : null,
+    });
   }
   return requireSome(made);
 }

@@ -50,7 +50,12 @@ export async function finishPicture(
             ...(wanted.compression === null ? {} : { compression: wanted.compression }),
           })
         ).bytes;
-  return { bytes: await signed(bytes, wanted.format, origin, signer), contentType: contentTypeOf(wanted.format), width, height };
+  return {
+    bytes: await signed(bytes, wanted.format, origin, signer),
+    contentType: contentTypeOf(wanted.format),
+    width,
+    height,
+  };
 }
 
 /** There is no manifest for WebP. */
@@ -69,6 +74,8 @@ async function look(sent: Buffer): Promise<Picture> {
     return await inspectPicture(sent);
   } catch (error) {
     if (!(error instanceof PictureError)) throw error;
-    throw new ProviderError('invalid_response', `what was sent is no picture: ${error.problem}`, { cause: error });
+    throw new ProviderError('invalid_response', `what was sent is no picture: ${error.problem}`, {
+      cause: error,
+    });
   }
 }
