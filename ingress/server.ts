@@ -4,6 +4,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
+import { makeAssetFiles } from '../core/assets/files.ts';
+import type { AssetStore } from '../core/assets/store.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool } from '../core/database.ts';
@@ -13,11 +15,13 @@ import { startHeartbeat } from '../core/processes.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
+import { makeBodyBudget } from './body-budget.ts';
 import { answerClientError } from './client-errors.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
 import { makeRelay, type Relay } from './relay.ts';
+import { makeStorageHealth } from './storage-health.ts';
 import { makeSubmit } from './submit.ts';
 
 export interface Ingress {
@@ -40,9 +44,11 @@ export async function startIngress(options: {
   config: Config;
   databaseUrl: string;
   bus: Bus;
+  /** Not closed with the ingress. */
+  store: AssetStore;
   logger: Logger;
 }): Promise<Ingress> {
-  const { config, databaseUrl, bus, logger } = options;
+  const { config, databaseUrl, bus, store, logger } = options;
   const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
   const ingressId = uuidv4();
   const poolOptions = {
@@ -111,6 +117,9 @@ export async function startIngress(options: {
     submit,
     relay,
     load,
+    files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
+    bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
+    isStorageUp: makeStorageHealth(store, logger),
     now: () => new Date(),
   });
   const handle = app.callback();

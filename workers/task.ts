@@ -40,6 +40,8 @@ export type Outcome =
 export interface PaidTask<Input> {
   /** The queue's name for it; also its path under tasks/. */
   readonly name: string;
+  /** The ingress may have put files for it (kind `input`), which go when the request has ended. */
+  readonly hasInputFiles?: boolean;
   /** Whether a request whose worker died may be run again although its provider call may have begun. */
   mayRepeat(payload: PaidJobPayload<Input>): boolean;
   /** Results are fetched by id afterwards: a stream is made to its end also when nobody is left to read it. */

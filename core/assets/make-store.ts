@@ -25,6 +25,14 @@ export async function makeAssetStore(config: Pick<Config, 'assetStore' | 'dataDi
   throw new Error(`ASSET_STORE must be ${FORMS}`);
 }
 
+/** Where web and worker are processes apart, they may be on machines apart. */
+export function warningOf(
+  config: Pick<Config, 'assetStore' | 'dataDir' | 'isProduction'>,
+): string | undefined {
+  if (!config.isProduction || config.assetStore !== undefined) return undefined;
+  return 'ASSET_STORE is not set: files are kept in DATA_DIR/assets, which web and worker must share and which must outlive them';
+}
+
 async function makeFolder(root: string): Promise<AssetStore> {
   const store = new FolderStore(root);
   await store.removeLeftovers();
