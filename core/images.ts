@@ -112,9 +112,32 @@ export function resultOfEvents(
     background: first.background,
     outputFormat: first.outputFormat,
     images: completed.map((event) => event.image),
-    usage: completed.at(-1)?.usage ?? null,
+    usage: sumOfCounts(completed.map((event) => event.usage ?? null)),
     costAp: completed.reduce((sum, event) => sum + (event.costAp ?? 0), 0),
   };
+}
+
+type Counts = Readonly<Record<string, unknown>>;
+
+/** Usage of several pictures: the same counts added up. Null where there is none. */
+export function sumOfCounts(usages: readonly (Counts | null)[]): Counts | null {
+  const counted = usages.filter((usage) => usage !== null);
+  return counted.length === 0 ? null : counted.reduce(added);
+}
+
+function added(one: Counts, other: Counts): Counts {
+  const sum: Record<string, unknown> = { ...one };
+  for (const [name, value] of Object.entries(other)) {
+    const before = sum[name];
+    if (typeof before === 'number' && typeof value === 'number') sum[name] = before + value;
+    else if (isCounts(before) && isCounts(value)) sum[name] = added(before, value);
+    else sum[name] = value;
+  }
+  return sum;
+}
+
+function isCounts(value: unknown): value is Counts {
+  return typeof value === 'object' && value !== null;
 }
 
 export function contentTypeOf(format: OutputFormat): string {

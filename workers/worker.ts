@@ -18,6 +18,7 @@ import { makePool, type Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
+import { makeSigner } from '../core/provenance/signer.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { every, makeActiveRuns } from './active-runs.ts';
@@ -28,6 +29,7 @@ import { type Engine, makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
+import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
 
 export interface Worker {
@@ -85,8 +87,15 @@ export async function startWorker(options: {
 
   const executor = { config, workerId, pool, bus, logger, settler, active, assets };
   const chat = makeChatTask(routes);
+  const images = makeImageTask({
+    routes,
+    assets,
+    signer: makeSigner(config),
+    concurrency: config.imageConcurrency,
+  });
   const taskList: TaskList = {
     [chat.name]: makePaidTask(chat, executor),
+    [images.name]: makePaidTask(images, executor),
     ...makeMaintenanceTasks(pool, store, logger),
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;

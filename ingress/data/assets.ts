@@ -44,24 +44,24 @@ export async function findAsset(
   return rows[0];
 }
 
-const FIND_ASSETS_OF_REQUEST = {
-  name: 'find_assets_of_request',
+const FIND_ASSETS_OF_REQUESTS = {
+  name: 'find_assets_of_requests',
   text: `select ${COLUMNS} from app.assets a
-    where a.request_id = $1 and a.account_id = coalesce($2::uuid, a.account_id) and a.kind = any ($3::text[])
+    where a.request_id = any ($1::uuid[]) and a.account_id = coalesce($2::uuid, a.account_id) and a.kind = any ($3::text[])
       and a.state = 'stored'
     order by a.kind, a.position`,
 };
 
-/** By kind and position; `accountId` null: whoever's they are. */
-export async function findAssetsOfRequest(
+/** By kind and position, whatever the request; `accountId` null: whoever's they are. */
+export async function findAssetsOfRequests(
   pool: Pool,
-  requestId: string,
+  requestIds: readonly string[],
   accountId: string | null,
   kinds: readonly AssetKind[],
 ): Promise<Asset[]> {
   const { rows } = await pool.query<Asset>({
-    ...FIND_ASSETS_OF_REQUEST,
-    values: [requestId, accountId, kinds],
+    ...FIND_ASSETS_OF_REQUESTS,
+    values: [requestIds, accountId, kinds],
   });
   return rows;
 }

@@ -12,6 +12,7 @@ import {
   type ImageResult,
   type ImageStreamEvent,
   MAX_PICTURE_BYTES,
+  sumOfCounts,
 } from '../../../core/images.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import type { InputFile, RunAssets } from '../../assets.ts';
@@ -175,7 +176,7 @@ function outcomeOf(
   stored: readonly AssetFile[],
   provider: string,
 ): Outcome {
-  const usage = made.findLast((one) => one.usage !== null)?.usage ?? null;
+  const usage = sumOfCounts(made.map((one) => one.usage));
   const images = stored.map((file, index) => imageOfResult(file, made[index]?.revisedPrompt ?? null));
   const costAp = images.length * input.priceAp;
   const { created, operation: _operation, ...look } = lookOf(run, input);
