@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { afterEach, before, beforeEach, describe, it } from 'mocha';
 import OpenAI, { toFile } from 'openai';
 import type { ImageEditStreamEvent, ImageGenStreamEvent } from 'openai/resources/images';
+import sharp from 'sharp';
 import { inspectPicture } from '../../core/pictures.ts';
 import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import { makePng } from '../helpers/pictures.ts';
@@ -219,7 +220,9 @@ describe('images with the official client', () => {
         body: { ...SMALL, prompt: 'framed', stream: true },
       });
       expect(headers.get('content-type')).to.match(/^text\/event-stream/);
-      expect(text).to.match(/^event: image_generation\.completed\ndata: \{"type":"image_generation\.completed",.*\}\n\n$/);
+      expect(text).to.match(
+        /^event: image_generation\.completed\ndata: \{"type":"image_generation\.completed",.*\}\n\n$/,
+      );
       expectedCharges = [10];
     });
 
@@ -253,13 +256,20 @@ describe('images with the official client', () => {
 
   describe('an edit', () => {
     const photo = makePng(80, 40, { rgb: [200, 40, 40] });
+    let mask: Buffer;
+    before(async () => {
+      const background = { r: 0, g: 0, b: 0, alpha: 0 };
+      mask = await sharp({ create: { width: 80, height: 40, channels: 4, background } })
+        .png()
+        .toBuffer();
+    });
 
     it('takes pictures as a form, as the client sends them', async () => {
       const answer = await client.images.edit({
         ...SMALL,
         prompt: 'make it blue',
         image: [await toFile(photo, 'photo.png'), await toFile(makePng(30, 30), 'second.png')],
-        mask: await toFile(makePng(80, 40), 'mask.png'),
+        mask: await toFile(mask, 'mask.png'),
         n: 2,
       });
       expect(answer.data).to.have.length(2);
@@ -315,7 +325,9 @@ describe('images with the official client', () => {
       );
       expect(refusal.code).to.equal('insufficient_ap');
       expect(await service.traces()).to.deep.equal(previous);
-      const { rows } = await service.pool.query('select from app.assets where account_id = $1', [poor.accountId]);
+      const { rows } = await service.pool.query('select from app.assets where account_id = $1', [
+        poor.accountId,
+      ]);
       expect(rows).to.have.length(0);
     });
   });
@@ -345,7 +357,11 @@ describe('images with the official client', () => {
       })) {
         // taken to its end
       }
-      const whole = await client.images.edit({ ...SMALL, prompt: 'again', image: await toFile(image, 'b.png') });
+      const whole = await client.images.edit({
+        ...SMALL,
+        prompt: 'again',
+        image: await toFile(image, 'b.png'),
+      });
       expect(whole).to.include({ cached: true, ap_cost: 0 });
       const events: unknown[] = [];
       for await (const event of await client.images.edit({
@@ -356,7 +372,12 @@ describe('images with the official client', () => {
       }))
         events.push(event);
       expect(events).to.have.length(1);
-      expect(events[0]).to.deep.include({ type: 'image_edit.completed', cached: true, ap_cost: 0, id: ours(whole).id });
+      expect(events[0]).to.deep.include({
+        type: 'image_edit.completed',
+        cached: true,
+        ap_cost: 0,
+        id: ours(whole).id,
+      });
       expectedCharges = [10];
     });
 
@@ -428,7 +449,9 @@ describe('images with the official client', () => {
         expect(json.data).to.have.length(1);
         return json.data[0];
       });
-      const { status, json } = await service.get(`/v2.5/images/status/${listed.id}`, { secret: caller.secret });
+      const { status, json } = await service.get(`/v2.5/images/status/${listed.id}`, {
+        secret: caller.secret,
+      });
       expect(status).to.equal(200);
       expect(json.id).to.equal(listed.id);
       expectedCharges = [10];
@@ -521,11 +544,23 @@ describe('images with the official client', () => {
     it('have metadata, and are gone once deleted', async () => {
       const { id, data } = ours(await client.images.generate({ ...SMALL, prompt: 'to be deleted' }));
       const { json } = await service.get(`/v1/images/${id}`, { secret: caller.secret });
-      expect(json).to.include({ id, object: 'image.generation', status: 'succeeded', model: IMAGE_MODEL, ap_cost: 10 });
+      expect(json).to.include({
+        id,
+        object: 'image.generation',
+        status: 'succeeded',
+        model: IMAGE_MODEL,
+        ap_cost: 10,
+      });
       expect(json.data[0]).to.include({ width: 64, height: 64, content_type: 'image/png' });
       const deleted = await service.call('DELETE', `/v1/images/${id}`, { secret: caller.secret });
       expect(deleted.json).to.deep.equal({ id, object: 'image.deleted', deleted: true });
-      for (const path of [id, `file/${id}`, `file/${data[0]?.candidate_id}`, `status/${id}`, `candidate/${id}`]) {
+      for (const path of [
+        id,
+        `file/${id}`,
+        `file/${data[0]?.candidate_id}`,
+        `status/${id}`,
+        `candidate/${id}`,
+      ]) {
         const answer = await service.get(`/v1/images/${path}`, { secret: caller.secret });
         expect(answer.status, path).to.equal(410);
         expect(answer.json.error.code, path).to.equal('gone');
@@ -541,7 +576,9 @@ describe('images with the official client', () => {
       const other = await service.makeCaller({});
       const candidate = data[0]?.candidate_id;
       for (const path of [id, `file/${id}`, `file/${candidate}`, `status/${id}`, `candidate/${candidate}`]) {
-        expect((await service.get(`/v1/images/${path}`, { secret: other.secret })).status, path).to.equal(404);
+        expect((await service.get(`/v1/images/${path}`, { secret: other.secret })).status, path).to.equal(
+          404,
+        );
       }
       const removed = await service.call('DELETE', `/v1/images/${id}`, { secret: other.secret });
       expect(removed.status).to.equal(404);
@@ -565,8 +602,17 @@ describe('images with the official client', () => {
   it('lists its image models with their prices, and which is meant when none is named', async () => {
     const { json } = await service.get('/v1/images/models');
     expect(json.recommended).to.equal(IMAGE_MODEL);
-    expect(json.data[0]).to.deep.include({ id: IMAGE_MODEL, type: 'image', endpoint: 'POST /v1/images/generations' });
-    expect(json.data[0].pricing[0]).to.deep.equal({ unit: 'per_image', size: '64x64', quality: 'low', ap: 10 });
+    expect(json.data[0]).to.deep.include({
+      id: IMAGE_MODEL,
+      type: 'image',
+      endpoint: 'POST /v1/images/generations',
+    });
+    expect(json.data[0].pricing[0]).to.deep.equal({
+      unit: 'per_image',
+      size: '64x64',
+      quality: 'low',
+      ap: 10,
+    });
     const models: string[] = [];
     for await (const model of client.models.list()) models.push(model.id);
     expect(models).to.include(IMAGE_MODEL);

@@ -215,10 +215,11 @@ async function lookAt(
   }
   if (sentMask === undefined) return { pictures, mask: undefined };
   const { bytes } = sentMask;
-  const { contentType, width, height } = await look('mask', bytes);
-  if (contentType === 'image/jpeg') throw new ServiceError('unsupported_format', { param: 'mask' }); // nothing in it is transparent
-  if (width !== first?.width || height !== first.height)
-    throw new ServiceError('invalid_parameter', { param: 'mask' });
+  const { contentType, width, height, hasAlpha } = await look('mask', bytes);
+  const refused = (reason: string): ServiceError =>
+    new ServiceError('invalid_parameter', { param: 'mask', reason });
+  if (width !== first?.width || height !== first.height) throw refused('another_size');
+  if (!hasAlpha) throw refused('not_transparent'); // where it is transparent the picture is changed
   return { pictures, mask: { bytes, contentType, sha256: digestOf(bytes).toString('hex') } };
 }
 
