@@ -74,7 +74,7 @@ export type CallerOptions = Omit<TestAccountOptions, 'grantedAp' | 'purchasedAp'
 
 export interface CallOptions {
   readonly secret?: string;
-  /** An object goes as JSON, a string as it is. */
+  /** An object goes as JSON, a string and bytes as they are. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -283,7 +283,9 @@ async function send(origin: string, method: string, path: string, options: CallO
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...options.headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(body === undefined
+      ? {}
+      : { body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     redirect: 'manual',
   });
@@ -320,6 +322,8 @@ async function tracesOf(pool: Pool): Promise<Record<string, unknown>> {
         left join app.requests q on q.id = substring(j.payload::text from '"id" : "([0-9a-f-]{36})"')::uuid
         where t.identifier not like 'maintenance/%' and q.finished_at is null) as jobs,
       (select count(*) from app.request_inputs) as inputs,
+      (select count(*) from app.assets where state = 'writing') as unstored_assets,
+      (select count(*) from app.assets where state = 'stored') as stored_assets,
       (select count(*) from app.request_results) as results,
       (select count(*) from app.idempotency_keys) as idempotency_keys,
       (select count(*) from app.ledger_entries) as ledger_entries,
