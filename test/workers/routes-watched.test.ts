@@ -2,26 +2,15 @@
 import { expect } from 'chai';
 import { after, afterEach, before, describe, it } from 'mocha';
 import type { Catalogue } from '../../core/catalogue.ts';
-import { type ImageCall, type Provider, ProviderError } from '../../workers/providers/provider.ts';
+import { type Provider, ProviderError } from '../../workers/providers/provider.ts';
 import { makeRoutes, type Routes } from '../../workers/routes.ts';
 import { type MockUpstream, startMockUpstream } from '../helpers/mock-upstream.ts';
+import { imageCall } from './providers/conformance-images.ts';
 
 /** Consecutive failures that open a route's circuit. */
 const FAILURES = 5;
 const request = { modelId: 'm', isTest: false, signal: new AbortController().signal };
-const call: ImageCall = {
-  requestId: 'r',
-  upstreamModel: 'u',
-  signal: request.signal,
-  prompt: 'A fox',
-  count: 1,
-  size: '8x8',
-  quality: undefined,
-  outputFormat: 'png',
-  partialImages: 1,
-  images: [],
-  mask: undefined,
-};
+const call = imageCall({ partialImages: 1 });
 
 describe('the circuit of a route for pictures', () => {
   let upstream: MockUpstream;

@@ -8,7 +8,7 @@ import { drawScene } from '../../../workers/providers/sandbox/drawing.ts';
 import { makeSandboxProvider } from '../../../workers/providers/sandbox/index.ts';
 import { makeMask, makePng } from '../../helpers/pictures.ts';
 import { failureOf } from './conformance.ts';
-import { bytesOf, collectEvents } from './conformance-images.ts';
+import { bytesOf, collectEvents, imageCall } from './conformance-images.ts';
 
 const { image } = makeSandboxProvider({
   name: 'sandbox',
@@ -18,20 +18,7 @@ const { image } = makeSandboxProvider({
 });
 
 function callOf(changes: Partial<ImageCall> = {}): ImageCall {
-  return {
-    requestId: 'r',
-    upstreamModel: 'sandbox',
-    signal: new AbortController().signal,
-    prompt: 'A red fox in the snow',
-    count: 1,
-    size: '200x120',
-    quality: undefined,
-    outputFormat: 'png',
-    partialImages: 0,
-    images: [],
-    mask: undefined,
-    ...changes,
-  };
+  return imageCall({ prompt: 'A red fox in the snow', size: '200x120', ...changes });
 }
 
 async function drawn(changes: Partial<ImageCall> = {}): Promise<Buffer> {
