@@ -7,6 +7,7 @@ import { ServiceError } from '../core/errors.ts';
 import type { Handler, Middleware, State } from './context.ts';
 import { accountMaySpend, authenticate } from './middleware/authenticate.ts';
 import { errors } from './middleware/errors.ts';
+import { capAddress } from './middleware/ip-daily-cap.ts';
 import { language } from './middleware/language.ts';
 import { countRate, refuseOverRate } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -14,6 +15,7 @@ import { requireScope } from './middleware/scope.ts';
 import { chatCompletions } from './routes/chat/completions.ts';
 import { getCredits } from './routes/credits.ts';
 import { getHealth, getHealthStats } from './routes/health.ts';
+import { postInspect } from './routes/images/inspect.ts';
 import { getIndex } from './routes/index.ts';
 import { getKey } from './routes/key.ts';
 import { getModel, listChatModels, listModels } from './routes/models.ts';
@@ -58,6 +60,8 @@ export function makeApp(services: Services): Koa<State> {
   on('get', '/v1/chat/models', [listChatModels(services)]);
 
   on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)]);
+
+  on('post', '/v1/images/inspect', [capAddress(services.addressCap, 'images'), postInspect(services)]);
 
   on('get', '/v1/requests', [...keyed, getRequests(services)]);
   on('get', '/v1/requests/:id', [...keyed, getRequest(services)]);

@@ -43,7 +43,8 @@ export async function readForm(ctx: Context, limits: FormLimits): Promise<Form> 
   const encoding = ctx.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw new ServiceError('invalid_json');
   try {
-    if (Number(ctx.headers['content-length'] ?? 0) > limits.maxBytes) throw overBytes('body', limits.maxBytes);
+    if (Number(ctx.headers['content-length'] ?? 0) > limits.maxBytes)
+      throw overBytes('body', limits.maxBytes);
     return await parse(ctx.req, limits);
   } catch (error) {
     // what is still on its way will not be read: the connection ends with the answer
@@ -90,8 +91,12 @@ function parse(request: IncomingMessage, limits: FormLimits): Promise<Form> {
   parser.on('file', (name, stream) => {
     takeFile(name, stream, files, limits, fail);
   });
-  parser.once('fieldsLimit', () => fail(new ServiceError('invalid_parameter', { param: 'body', max_fields: limits.maxFields })));
-  parser.once('filesLimit', () => fail(new ServiceError('invalid_parameter', { param: 'body', max_files: limits.maxFiles })));
+  parser.once('fieldsLimit', () =>
+    fail(new ServiceError('invalid_parameter', { param: 'body', max_fields: limits.maxFields })),
+  );
+  parser.once('filesLimit', () =>
+    fail(new ServiceError('invalid_parameter', { param: 'body', max_files: limits.maxFiles })),
+  );
   parser.on('error', fail);
   parser.once('finish', () => {
     if (fields.length === 0 && files.length === 0) fail(new Error('a form without a field'));

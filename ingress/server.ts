@@ -10,12 +10,15 @@ import { makePool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
+import { makeInspector } from '../core/provenance/inspector.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
 import { answerClientError } from './client-errors.ts';
+import { makeCounters } from './counters.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
+import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
 import { makeRelay, type Relay } from './relay.ts';
 import { makeSubmit } from './submit.ts';
@@ -91,10 +94,12 @@ export async function startIngress(options: {
   await load.refresh();
   const relay = await makeRelay({ ingressId, bus, pool, logger });
   const submit = makeSubmit(submitPool, config.initialGrantAp);
-  const rateLimiter = makeRateLimiter(
+  const counters = makeCounters(
     config.redisUrl,
     onError('the rate limiter counts by itself: Redis does not answer'),
   );
+  const inspector = makeInspector(config);
+  const now = (): Date => new Date();
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -107,11 +112,13 @@ export async function startIngress(options: {
     pool,
     catalogue,
     keys,
-    rateLimiter,
+    rateLimiter: makeRateLimiter(counters),
+    addressCap: makeAddressCap({ counters, dailyCap: config.ipDailyCap, now }),
     submit,
     relay,
     load,
-    now: () => new Date(),
+    inspector,
+    now,
   });
   const handle = app.callback();
   const open = new Set<ServerResponse>();
@@ -147,7 +154,8 @@ export async function startIngress(options: {
           catalogue.close();
           await submit.drain();
           await keys.close();
-          await rateLimiter.close();
+          counters.close();
+          await inspector.close();
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();

@@ -1,5 +1,8 @@
-/** The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes. */
-import { loadConfig, requireStores } from '../core/config.ts';
+/**
+ * The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes; in production
+ * also what it signs pictures with.
+ */
+import { loadConfig, requireSigningKey, requireStores } from '../core/config.ts';
 import { makeLogger } from '../core/logger.ts';
 import { makeRedisBus } from '../core/relay/bus.ts';
 import { runProcess } from '../core/shutdown.ts';
@@ -8,6 +11,7 @@ import { startWorker } from './worker.ts';
 await runProcess('worker', async () => {
   const config = loadConfig();
   const { databaseUrl, redisUrl } = requireStores(config, 'worker');
+  requireSigningKey(config);
   const logger = makeLogger('worker', config.logLevel);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
   const worker = await startWorker({ config, databaseUrl, bus, logger, env: process.env });

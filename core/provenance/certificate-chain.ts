@@ -66,9 +66,7 @@ export async function makeCertificateChain(now: Date = new Date()): Promise<Chai
   });
   return {
     certificate: `${leaf.toString('pem')}\n${root.toString('pem')}\n`,
-    privateKey: String(
-      KeyObject.from(leafKeys.privateKey).export({ type: 'pkcs8', format: 'pem' }),
-    ),
+    privateKey: String(KeyObject.from(leafKeys.privateKey).export({ type: 'pkcs8', format: 'pem' })),
   };
 }
 

@@ -94,7 +94,9 @@ function contentOf({ sourceBox }: Assertion): unknown {
 function timeOfCreation(assertions: readonly Assertion[]): string | null {
   const actions = assertions
     .filter((assertion) => assertion instanceof ActionAssertion)
-    .flatMap((assertion) => (contentOf(assertion) as { actions: { action: unknown; when?: unknown }[] }).actions);
+    .flatMap(
+      (assertion) => (contentOf(assertion) as { actions: { action: unknown; when?: unknown }[] }).actions,
+    );
   return toTime(actions.find(({ action }) => action === 'c2pa.created')?.when);
 }
 
@@ -120,7 +122,8 @@ async function check(
   result.merge(await manifest.validate(file));
   const isBound = result.statusEntries.some(({ code }) => code.startsWith('assertion.dataHash.'));
   // it stops before the picture when something else is wrong: what is wrong with that is worth knowing all the same
-  if (!isBound && binding instanceof DataHashAssertion) result.merge(await binding.validateAgainstAsset(file));
+  if (!isBound && binding instanceof DataHashAssertion)
+    result.merge(await binding.validateAgainstAsset(file));
   for (const uri of undeclaredAssertions(manifest)) {
     result.addError(ValidationStatusCode.AssertionUndeclared, uri);
   }
@@ -137,7 +140,8 @@ function judge({ statusEntries }: ValidationResult, binding: Assertion | undefin
     const detail = explanation || (url === undefined ? inWords(code) : `${inWords(code)}: ${url}`);
     inspection.problems.push({ code, detail: toText(detail) });
   }
-  const holds = (code: string) => statusEntries.some((entry) => entry.code === code && entry.success === true);
+  const holds = (code: string) =>
+    statusEntries.some((entry) => entry.code === code && entry.success === true);
   const fails = (codes: RegExp) => failures.some(({ code }) => codes.test(code));
   inspection.signature.valid =
     holds('claimSignature.validated') && !fails(/^(claimSignature|signingCredential|timeStamp)\./);
@@ -147,7 +151,10 @@ function judge({ statusEntries }: ValidationResult, binding: Assertion | undefin
     inspection.hashes.valid = true;
   } else {
     const label = toText(binding?.fullLabel ?? 'nothing');
-    inspection.problems.push({ code: UNKNOWN_BINDING, detail: `${label} binds it to the picture: not checked here` });
+    inspection.problems.push({
+      code: UNKNOWN_BINDING,
+      detail: `${label} binds it to the picture: not checked here`,
+    });
   }
 }
 
@@ -196,7 +203,7 @@ function judgeSigner(
   const certificate = store.getActiveManifest()?.signature?.signatureData.certificate;
   const isOurs = certificate !== undefined && Buffer.from(certificate.rawData).equals(ownCertificate);
   inspection.signature.signed_by_this_service = isOurs && inspection.signature.valid === true;
-  if (isOurs && !isInOurForm(store, place.jumbf)) {
+  if (isOurs && !isInOurForm(store, place)) {
     inspection.problems.push({ code: 'manifest.altered', detail: 'it is not as this service writes it' });
   }
 }

@@ -30,8 +30,10 @@ const SIGNING_USES = ['1.3.6.1.5.5.7.3.4', '1.3.6.1.5.5.7.3.36'];
 export function givenIdentity(config: IdentityConfig): Identity | undefined {
   const { c2paCertificate: certificate, c2paPrivateKey: privateKey } = config;
   if (certificate === undefined && privateKey === undefined) return undefined;
-  if (certificate === undefined) throw new Error('C2PA_CERTIFICATE is not set: C2PA_PRIVATE_KEY belongs to it');
-  if (privateKey === undefined) throw new Error('C2PA_PRIVATE_KEY is not set: C2PA_CERTIFICATE needs its key');
+  if (certificate === undefined)
+    throw new Error('C2PA_CERTIFICATE is not set: C2PA_PRIVATE_KEY belongs to it');
+  if (privateKey === undefined)
+    throw new Error('C2PA_PRIVATE_KEY is not set: C2PA_CERTIFICATE needs its key');
   return readIdentity(certificate, privateKey);
 }
 
@@ -52,7 +54,8 @@ export async function ownCertificate(config: IdentityConfig): Promise<X509Certif
 function readIdentity(certificateText: string, keyText: string): Identity {
   const certificates = certificatesIn(certificateText);
   const [leaf] = certificates;
-  if (leaf === undefined) throw new Error('C2PA_CERTIFICATE holds no certificate (PEM, the signing one first)');
+  if (leaf === undefined)
+    throw new Error('C2PA_CERTIFICATE holds no certificate (PEM, the signing one first)');
   const fault = faultOf(leaf, certificates);
   if (fault !== undefined) throw new Error(`C2PA_CERTIFICATE cannot sign pictures: ${fault}`);
   const privateKey = privateKeyIn(keyText);

@@ -100,6 +100,9 @@ function startThread(): Worker {
 }
 
 function giveUp(inspection: Inspection): Inspection {
-  inspection.problems.push({ code: 'manifest.too_large', detail: 'checking it takes too long or too much memory' });
+  inspection.problems.push({
+    code: 'manifest.too_large',
+    detail: 'checking it takes too long or too much memory',
+  });
   return inspection;
 }

@@ -56,7 +56,8 @@ function walk(boxes: Buffer, depth: number, measure: Measure): void {
 function checkBox(type: string, content: Buffer, depth: number, measure: Measure): void {
   switch (type) {
     case 'jumb':
-      if (depth === MAX_DEPTH) throw new JumbfFault('its boxes lie too deep in each other to be checked', true);
+      if (depth === MAX_DEPTH)
+        throw new JumbfFault('its boxes lie too deep in each other to be checked', true);
       walk(content, depth + 1, measure);
       return;
     case 'jumd':

@@ -43,7 +43,9 @@ const SPARE_BYTES = 100;
 const TAG_DATE_TIME = 0;
 
 export function makeCoseSigner(identity: Identity): Signer {
-  const [certificate, ...chainCertificates] = identity.certificates.map((one) => new X509Certificate(one.raw));
+  const [certificate, ...chainCertificates] = identity.certificates.map(
+    (one) => new X509Certificate(one.raw),
+  );
   if (certificate === undefined) throw new Error('an identity has a certificate');
   const { cose, hash } = ALGORITHMS[identity.algorithm];
   return {
