@@ -18,6 +18,7 @@ import {
   placeOf,
   withChecksum,
 } from '../../helpers/c2pa.ts';
+import { addToLength, box, description } from '../../helpers/jumbf.ts';
 import { pngChunk } from '../../helpers/pictures.ts';
 
 describe('a picture changed after it was signed', () => {
@@ -173,22 +174,6 @@ describe('a picture changed after it was signed', () => {
 
 function jumbfOf(bytes: Buffer): Buffer {
   return Buffer.from(placeOf(bytes).jumbf);
-}
-
-function box(type: string, ...contents: readonly Buffer[]): Buffer {
-  const header = Buffer.alloc(8);
-  header.writeUInt32BE(8 + contents.reduce((sum, { length }) => sum + length, 0));
-  header.write(type, 4, 'latin1');
-  return Buffer.concat([header, ...contents]);
-}
-
-function description(type: string, label: string): Buffer {
-  const uuid = Buffer.concat([Buffer.from(type), Buffer.from('00110010800000aa00389b71', 'hex')]);
-  return box('jumd', uuid, Buffer.from([3]), Buffer.from(`${label}\0`));
-}
-
-function addToLength(jumbf: Buffer, at: number, bytes: number): void {
-  jumbf.writeUInt32BE(jumbf.readUInt32BE(at) + bytes, at);
 }
 
 /** Takes bytes from the zeros that no signature covers, and corrects every length around them. */
