@@ -4,6 +4,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
+import { makeAssetFiles } from '../core/assets/files.ts';
+import type { AssetStore } from '../core/assets/store.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool } from '../core/database.ts';
@@ -14,6 +16,7 @@ import { makeInspector } from '../core/provenance/inspector.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
+import { makeBodyBudget } from './body-budget.ts';
 import { answerClientError } from './client-errors.ts';
 import { makeCounters } from './counters.ts';
 import { makeKeyCache } from './key-cache.ts';
@@ -21,6 +24,7 @@ import { makeLoad } from './load.ts';
 import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
 import { makeRelay, type Relay } from './relay.ts';
+import { makeStorageHealth } from './storage-health.ts';
 import { makeSubmit } from './submit.ts';
 
 export interface Ingress {
@@ -43,9 +47,11 @@ export async function startIngress(options: {
   config: Config;
   databaseUrl: string;
   bus: Bus;
+  /** Not closed with the ingress. */
+  store: AssetStore;
   logger: Logger;
 }): Promise<Ingress> {
-  const { config, databaseUrl, bus, logger } = options;
+  const { config, databaseUrl, bus, store, logger } = options;
   const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
   const ingressId = uuidv4();
   const poolOptions = {
@@ -118,6 +124,9 @@ export async function startIngress(options: {
     relay,
     load,
     inspector,
+    files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
+    bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
+    isStorageUp: makeStorageHealth(store, logger),
     now,
   });
   const handle = app.callback();

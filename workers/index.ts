@@ -2,6 +2,8 @@
  * The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes; in production
  * also what it signs pictures with.
  */
+
+import { makeAssetStore, warningOf } from '../core/assets/make-store.ts';
 import { loadConfig, requireSigningKey, requireStores } from '../core/config.ts';
 import { makeLogger } from '../core/logger.ts';
 import { makeRedisBus } from '../core/relay/bus.ts';
@@ -13,8 +15,18 @@ await runProcess('worker', async () => {
   const { databaseUrl, redisUrl } = requireStores(config, 'worker');
   requireSigningKey(config);
   const logger = makeLogger('worker', config.logLevel);
+  const store = await makeAssetStore(config);
+  const warning = warningOf(config);
+  if (warning !== undefined) logger.warn(warning);
   const bus = await makeRedisBus(redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
-  const worker = await startWorker({ config, databaseUrl, bus, logger, env: process.env });
+  const worker = await startWorker({ config, databaseUrl, bus, store, logger, env: process.env });
   logger.info('working');
-  return { logger, steps: [...worker.shutdown, { name: 'relay', run: () => bus.close() }] };
+  return {
+    logger,
+    steps: [
+      ...worker.shutdown,
+      { name: 'relay', run: () => bus.close() },
+      { name: 'assets', run: () => store.close() },
+    ],
+  };
 });

@@ -23,19 +23,43 @@ export interface PngChanges {
   readonly behind?: readonly Buffer[];
 }
 
+const RGB = 2;
+const RGBA = 6;
+
 /** One colour, 8 bits a channel, without alpha. */
 export function makePng(width: number, height: number, changes: PngChanges = {}): Buffer {
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header[8] = 8;
-  header[9] = 2;
-  header[12] = changes.isInterlaced === true ? 1 : 0;
   const row = Buffer.concat([
     Buffer.from([0]),
     Buffer.alloc(width * 3, Buffer.from(changes.rgb ?? [0, 0, 0])),
   ]);
   const rows = Buffer.alloc(row.length * (changes.rows ?? height), row);
+  return pngOf(width, height, RGB, rows, changes);
+}
+
+/** Black, and transparent within the rectangle. */
+export function makeMask(
+  width: number,
+  height: number,
+  hole: { readonly left: number; readonly top: number; readonly width: number; readonly height: number },
+): Buffer {
+  const rows = Buffer.alloc((1 + width * 4) * height);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const isHole =
+        x >= hole.left && x < hole.left + hole.width && y >= hole.top && y < hole.top + hole.height;
+      rows[y * (1 + width * 4) + 1 + x * 4 + 3] = isHole ? 0 : 255;
+    }
+  }
+  return pngOf(width, height, RGBA, rows, {});
+}
+
+function pngOf(width: number, height: number, colour: number, rows: Buffer, changes: PngChanges): Buffer {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header[8] = 8;
+  header[9] = colour;
+  header[12] = changes.isInterlaced === true ? 1 : 0;
   return Buffer.concat([
     SIGNATURE,
     pngChunk('IHDR', header),

@@ -3,9 +3,10 @@
  * languages by both ways of choosing one, and the proof that a refusal leaves nothing behind. Then the order of the checks.
  */
 import { expect } from 'chai';
-import { describe, it } from 'mocha';
+import { before, describe, it } from 'mocha';
 import { ERROR_CATALOGUE } from '../../core/error-catalogue.ts';
 import { type ErrorCode, errorMessage, isErrorCode, type Language } from '../../core/errors.ts';
+import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import {
   type Answer,
   type CallerOptions,
@@ -19,6 +20,7 @@ import {
   type TestService,
   withTestService,
 } from '../helpers/service.ts';
+import { IMAGE_CASES } from './image-errors.ts';
 
 /**
  * Codes of areas that are not built yet, and the route whose first version must bring a test of them here: as soon as the
@@ -28,12 +30,6 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
   invalid_prefix: 'POST /v1/me/keys',
   api_key_not_found: 'DELETE /v1/me/keys/1',
   invalid_user_token: 'GET /v1/me',
-  prompt_required: 'POST /v1/images/generations',
-  quality_not_priced: 'POST /v1/images/generations',
-  size_not_priced: 'POST /v1/images/generations',
-  unknown_character: 'POST /v1/images/generations',
-  gone: 'GET /v1/images/file/1',
-  unsupported_format: 'POST /v1/audio/transcriptions',
   text_required: 'POST /v1/audio/speech',
   text_too_long: 'POST /v1/audio/speech',
   ip_daily_cap: 'POST /v1/audio/estimate',
@@ -54,13 +50,13 @@ const GRANT_CAP_AP = 5000;
 const SECONDS_A_DAY = 86_400;
 
 /** What a case prepares: the refused call itself, its siblings, and what is to be undone. */
-interface Prepared {
+export interface Prepared {
   readonly call: (options: CallOptions) => Promise<Answer>;
   readonly siblings?: object | ((answer: Answer) => object);
   readonly release?: () => Promise<unknown>;
 }
 
-interface Case {
+export interface Case {
   readonly code: ErrorCode;
   readonly when: string;
   readonly given: (service: TestService, as: CallerOptions) => Promise<Prepared> | Prepared;
@@ -477,7 +473,9 @@ describe('errors over HTTP', () => {
     },
   });
 
-  for (const item of CASES) {
+  before('an image model', () => makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' }));
+
+  for (const item of [...CASES, ...IMAGE_CASES]) {
     it(`${item.code}: ${item.when}`, async () => {
       await expectRefusal(service, item, {}, { 'accept-language': 'en-GB, ja;q=0.5' }, 'en');
       await expectRefusal(service, item, {}, { 'accept-language': 'fr, ja;q=0.9, en;q=0.1' }, 'ja');
@@ -500,7 +498,7 @@ describe('errors over HTTP', () => {
   });
 
   it('every code of the catalogue is provoked here, or named as not built', () => {
-    const provoked = new Set([...CASES.map((item) => item.code), ...EXTRA_CODES]);
+    const provoked = new Set([...[...CASES, ...IMAGE_CASES].map((item) => item.code), ...EXTRA_CODES]);
     const all = Object.keys(ERROR_CATALOGUE).filter(isErrorCode);
     const missing = all.filter((code) => !provoked.has(code) && NOT_BUILT[code] === undefined);
     expect(missing, 'neither provoked nor named').to.deep.equal([]);

@@ -104,6 +104,9 @@ begin
       into v_ended, v_states, v_costs, v_scoped, v_unanswered
       from finished f;
 
+    if exists (select from unnest(v_items) i where i.assets is not null) then
+      perform app.store_results(v_items, v_ended);
+    end if;
     if v_scoped is not null then
       perform app.give_back_caps(v_scoped);
     end if;
