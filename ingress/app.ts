@@ -7,6 +7,7 @@ import { ServiceError } from '../core/errors.ts';
 import type { Handler, Middleware, State } from './context.ts';
 import { accountMaySpend, authenticate } from './middleware/authenticate.ts';
 import { errors } from './middleware/errors.ts';
+import { capAddress } from './middleware/ip-daily-cap.ts';
 import { language } from './middleware/language.ts';
 import { countRate, refuseOverRate } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -19,6 +20,7 @@ import { getImageCandidate } from './routes/images/candidate.ts';
 import { editImages } from './routes/images/edit.ts';
 import { getImageFile } from './routes/images/file.ts';
 import { generateImages } from './routes/images/generate.ts';
+import { postInspect } from './routes/images/inspect.ts';
 import { listImages } from './routes/images/list.ts';
 import { listImageModels } from './routes/images/models.ts';
 import { removeImage } from './routes/images/remove.ts';
@@ -83,6 +85,7 @@ export function makeApp(services: Services): Koa<State> {
   for (const base of ['/v1/images', '/v2.5/images']) {
     on('post', `${base}/generations`, [...paid('images'), generateImages(services)]);
     on('post', `${base}/edits`, [...paid('images'), editImages(services)]);
+    on('post', `${base}/inspect`, [capAddress(services.addressCap, 'images'), postInspect(services)]);
     on('get', `${base}/models`, [listImageModels(services)]);
     on('get', `${base}/status/:id`, [...keyed, getImageStatus(services)]);
     on('get', `${base}/file/:id`, [...scoped('images'), getImageFile(services)]);

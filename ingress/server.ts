@@ -12,13 +12,16 @@ import { makePool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
+import { makeInspector } from '../core/provenance/inspector.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
 import { makeBodyBudget } from './body-budget.ts';
 import { answerClientError } from './client-errors.ts';
+import { makeCounters } from './counters.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
+import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
 import { makeRelay, type Relay } from './relay.ts';
 import { makeStorageHealth } from './storage-health.ts';
@@ -97,10 +100,12 @@ export async function startIngress(options: {
   await load.refresh();
   const relay = await makeRelay({ ingressId, bus, pool, logger });
   const submit = makeSubmit(submitPool, config.initialGrantAp);
-  const rateLimiter = makeRateLimiter(
+  const counters = makeCounters(
     config.redisUrl,
     onError('the rate limiter counts by itself: Redis does not answer'),
   );
+  const inspector = makeInspector(config);
+  const now = (): Date => new Date();
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -113,14 +118,16 @@ export async function startIngress(options: {
     pool,
     catalogue,
     keys,
-    rateLimiter,
+    rateLimiter: makeRateLimiter(counters),
+    addressCap: makeAddressCap({ counters, dailyCap: config.ipDailyCap, now }),
     submit,
     relay,
     load,
+    inspector,
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
     bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
     isStorageUp: makeStorageHealth(store, logger),
-    now: () => new Date(),
+    now,
   });
   const handle = app.callback();
   const open = new Set<ServerResponse>();
@@ -156,7 +163,8 @@ export async function startIngress(options: {
           catalogue.close();
           await submit.drain();
           await keys.close();
-          await rateLimiter.close();
+          counters.close();
+          await inspector.close();
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();

@@ -1,6 +1,10 @@
-/** The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes. */
+/**
+ * The worker process: `npm run worker`. Needs DATABASE_URL, and REDIS_URL, since its ingresses are other processes; in production
+ * also what it signs pictures with.
+ */
+
 import { makeAssetStore, warningOf } from '../core/assets/make-store.ts';
-import { loadConfig, requireStores } from '../core/config.ts';
+import { loadConfig, requireSigningKey, requireStores } from '../core/config.ts';
 import { makeLogger } from '../core/logger.ts';
 import { makeRedisBus } from '../core/relay/bus.ts';
 import { runProcess } from '../core/shutdown.ts';
@@ -9,6 +13,7 @@ import { startWorker } from './worker.ts';
 await runProcess('worker', async () => {
   const config = loadConfig();
   const { databaseUrl, redisUrl } = requireStores(config, 'worker');
+  requireSigningKey(config);
   const logger = makeLogger('worker', config.logLevel);
   const store = await makeAssetStore(config);
   const warning = warningOf(config);

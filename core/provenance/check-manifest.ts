@@ -203,7 +203,7 @@ function judgeSigner(
   const certificate = store.getActiveManifest()?.signature?.signatureData.certificate;
   const isOurs = certificate !== undefined && Buffer.from(certificate.rawData).equals(ownCertificate);
   inspection.signature.signed_by_this_service = isOurs && inspection.signature.valid === true;
-  if (isOurs && !isInOurForm(store, place.jumbf)) {
+  if (isOurs && !isInOurForm(store, place)) {
     inspection.problems.push({ code: 'manifest.altered', detail: 'it is not as this service writes it' });
   }
 }

@@ -4,9 +4,14 @@
  */
 import type { SuperBox } from '@trustnxt/c2pa-ts/jumbf';
 import type { ManifestStore } from '@trustnxt/c2pa-ts/manifest';
+import type { ManifestPlace } from './picture-parts.ts';
+
+/** What the library writes. */
+const BOX_INSTANCE = 0x0211;
 
 /** Call it last: it writes the signature's box anew. */
-export function isInOurForm(store: ManifestStore, jumbf: Uint8Array): boolean {
+export function isInOurForm(store: ManifestStore, { jumbf, boxInstance }: ManifestPlace): boolean {
+  if (boxInstance !== undefined && boxInstance !== BOX_INSTANCE) return false;
   const [manifest, ...others] = store.manifests;
   const outer = store.sourceBox;
   const inner = manifest?.sourceBox;

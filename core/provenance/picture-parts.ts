@@ -16,6 +16,8 @@ export interface ManifestPlace extends Range {
   readonly jumbf: Uint8Array;
   /** The parts of the file it is in. */
   readonly parts: readonly Range[];
+  /** In JPEG: the number by which its segments are told from another box's; whoever writes it chooses it. */
+  readonly boxInstance: number | undefined;
   /** What is wrong with its framing. */
   readonly fault: string | undefined;
 }
@@ -98,7 +100,7 @@ function walkWebp(file: Buffer): PictureParts {
 }
 
 function inOnePart(jumbf: Buffer, range: Range, fault?: string): ManifestPlace {
-  return { jumbf, ...range, parts: [range], fault };
+  return { jumbf, ...range, parts: [range], boxInstance: undefined, fault };
 }
 
 const APP11 = 0xeb;
@@ -113,6 +115,7 @@ const OUT_OF_ORDER = 'its segments are not in order';
 const TORN_APART = 'something lies between its segments';
 
 interface JpegBox {
+  readonly instance: number;
   readonly parts: Range[];
   readonly bytes: Buffer[];
   fault: string | undefined;
@@ -154,7 +157,7 @@ function takeSegment(file: Buffer, part: Range, boxes: JpegBox[], latest: Map<nu
   const box = latest.get(instance);
   if (box === undefined || sequence === 1) {
     const fault = sequence === 1 ? undefined : OUT_OF_ORDER;
-    const started: JpegBox = { parts: [part], bytes: [segment.subarray(JPEG_XT_BYTES)], fault };
+    const started: JpegBox = { instance, parts: [part], bytes: [segment.subarray(JPEG_XT_BYTES)], fault };
     boxes.push(started);
     latest.set(instance, started);
     return;
@@ -167,12 +170,19 @@ function takeSegment(file: Buffer, part: Range, boxes: JpegBox[], latest: Map<nu
   box.bytes.push(segment.subarray(JPEG_XT_BYTES + BOX_HEADER_BYTES));
 }
 
-function placeOf({ parts, bytes, fault }: JpegBox): ManifestPlace & { readonly jumbf: Buffer } {
+function placeOf({ instance, parts, bytes, fault }: JpegBox): ManifestPlace & { readonly jumbf: Buffer } {
   const jumbf = Buffer.concat(bytes);
   const isWhole = jumbf.length === jumbf.readUInt32BE(0);
   const start = parts[0]?.start ?? 0;
   const length = endOf(parts.at(-1) ?? { start, length: 0 }) - start;
-  return { jumbf, start, length, parts, fault: fault ?? (isWhole ? undefined : NOT_WHOLE) };
+  return {
+    jumbf,
+    start,
+    length,
+    parts,
+    boxInstance: instance,
+    fault: fault ?? (isWhole ? undefined : NOT_WHOLE),
+  };
 }
 
 function endOf({ start, length }: Range): number {

@@ -3,8 +3,8 @@
  */
 
 const MAX_DEPTH = 8;
-const MAX_VALUES = 2000;
-const MAX_TEXT_LENGTH = 1000;
+const MAX_VALUES = 1000;
+const MAX_TEXT_LENGTH = 500;
 /** Longer byte strings (thumbnails, padding) are told by their length. */
 const MAX_SHOWN_BYTES = 64;
 
