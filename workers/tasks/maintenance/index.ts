@@ -13,7 +13,7 @@ const RECONCILE_TASK = 'maintenance/reconcile';
 export const CRON_ITEMS: ParsedCronItem[] = parseCronItems([
   { task: PARTITIONS_TASK, match: '7 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
   { task: RECONCILE_TASK, match: '23 3 * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
-  { task: ASSETS_TASK, match: '2-59/5 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
+  { task: ASSETS_TASK, match: '*/5 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
   { task: PURGE_TASK, match: '*/5 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
 ]);
 
