@@ -59,6 +59,7 @@ export async function runPaid(ctx: Context, services: Services, request: PaidReq
         monthlyAp: caller.capMonthlyAp,
         grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
       },
+      isFunded: caller.hasPurchased,
       isGrantAllowed: isOldEnoughForGrant(caller, services),
       needsPurchased: mustSpendPurchased(caller, services),
       input: request.input,

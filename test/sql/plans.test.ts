@@ -22,6 +22,7 @@ import {
 } from '../../ingress/data/assets.ts';
 import { findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
+import { submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
 import { findLost, findState, loadInput, markRunning } from '../../workers/data/requests.ts';
 import {
@@ -33,6 +34,7 @@ import {
   submit,
   withDatabase,
 } from '../helpers/database.ts';
+import { submissionOf } from '../helpers/submissions.ts';
 import {
   collectScans,
   connectExplained,
@@ -108,6 +110,19 @@ const STATEMENTS: readonly Statement[] = [
       const submissions = submissionsOf(data, 50);
       await submit(client, submissions);
       await end(client, submissions);
+    },
+    maxRows: 150,
+  },
+  {
+    title: 'submit_funded_requests, 50 requests',
+    perform: async (client, data) => {
+      await client.query('update app.balances set purchased_ap = balance_ap where account_id = $1', [
+        data.busyAccountId,
+      ]);
+      const submissions = Array.from({ length: 50 }, () => submissionOf(data.busyAccountId));
+      const batch = submissions.map((submission) => ({ submission, inputJson: '{}' }));
+      const rows = await submitFundedRequests(asPool(client), batch);
+      expect(rows.filter((row) => row === undefined)).to.have.length(0);
     },
     maxRows: 150,
   },
