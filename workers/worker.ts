@@ -154,6 +154,7 @@ const ENGINE_SETTINGS = [
   'synchronous_commit=off',
   'plan_cache_mode=force_generic_plan',
   'enable_seqscan=off',
+  'enable_bitmapscan=off',
   'enable_hashjoin=off',
   'enable_mergejoin=off',
   'jit=off',
