@@ -20,7 +20,8 @@ import {
   findCachedResult,
   listAssets,
 } from '../../ingress/data/assets.ts';
-import { findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
+import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
+import { findFinished, findRequest, hasIdempotencyKey, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
 import { submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
@@ -254,6 +255,25 @@ const STATEMENTS: readonly Statement[] = [
       listAssets(asPool(client), { accountId: busyAccountId, kind: 'image', before: asset.id, limit: 21 }),
     // of an account with a tenth of all pictures, the primary key read backwards is as good: ten looked at for each
     maxRows: 21 * 15,
+  },
+  {
+    title: 'a generation and its pictures, by the id of either',
+    perform: async (client, { asset, busyAccountId }) => {
+      await findGeneration(asPool(client), asset.requestId, busyAccountId);
+      await findImage(asPool(client), asset.requestId, busyAccountId);
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'a page of an account’s generations',
+    perform: (client, { asset, busyAccountId }) =>
+      listGenerations(asPool(client), { accountId: busyAccountId, before: asset.id, limit: 21 }),
+    maxRows: 21 * 15, // as above
+  },
+  {
+    title: 'whether an Idempotency-Key was used',
+    perform: (client, data) => hasIdempotencyKey(asPool(client), data.busyAccountId, `key ${data.recentId}`),
+    maxRows: 1,
   },
   {
     title: 'due_assets',
