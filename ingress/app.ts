@@ -25,7 +25,10 @@ export function makeApp(services: Services): Koa<State> {
     proxy: services.config.proxyCount > 0,
     maxIpsCount: services.config.proxyCount,
   });
+  // a router asks each of its routes in turn: the busiest is not to wait for all the others
+  const busiest = new Router<State>();
   const router = new Router<State>();
+  const routers = [busiest, router];
   app.silent = true; // the funnel below has said it already
 
   app.use(requestId);
@@ -46,18 +49,19 @@ export function makeApp(services: Services): Koa<State> {
     method: 'get' | 'post' | 'delete',
     path: string,
     handlers: readonly (Handler | Middleware)[],
+    where = router,
   ): void => {
-    router[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
+    where[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
   };
 
-  on('get', '/', [getIndex(() => endpointsOf(router))]);
+  on('get', '/', [getIndex(() => endpointsOf(routers))]);
   on('get', '/health', [getHealth(services)]);
   on('get', '/health/stats', [getHealthStats(services)]);
   on('get', '/v1/models', [listModels(services)]);
   on('get', '/v1/models/:id', [getModel(services)]);
   on('get', '/v1/chat/models', [listChatModels(services)]);
 
-  on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)]);
+  on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)], busiest);
 
   on('get', '/v1/requests', [...keyed, getRequests(services)]);
   on('get', '/v1/requests/:id', [...keyed, getRequest(services)]);
@@ -65,23 +69,29 @@ export function makeApp(services: Services): Koa<State> {
   on('get', '/v1/credits', [...keyed, getCredits(services)]);
   on('get', '/v1/key', [...keyed, getKey(services)]);
 
-  app.use(router.routes());
-  app.use(notFound(router));
+  for (const each of routers) app.use(each.routes());
+  app.use(notFound(routers));
   return app;
 }
 
 /** A known path with another method: 405 with `Allow`. Anything else: 404. Both with code `not_found`. */
-function notFound(router: Router<State>): Middleware {
+function notFound(routers: readonly Router<State>[]): Middleware {
   return (ctx) => {
-    const methods = router.stack.filter((layer) => layer.match(ctx.path)).flatMap((layer) => layer.methods);
+    const methods = layersOf(routers)
+      .filter((layer) => layer.match(ctx.path))
+      .flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new ServiceError('not_found');
     ctx.set('Allow', [...new Set(methods)].join(', '));
     throw new ServiceError('not_found', {}, { status: 405 });
   };
 }
 
-function endpointsOf(router: Router<State>): string[] {
-  return router.stack.flatMap((layer) =>
+function layersOf(routers: readonly Router<State>[]): Router<State>['stack'] {
+  return routers.flatMap((router) => router.stack);
+}
+
+function endpointsOf(routers: readonly Router<State>[]): string[] {
+  return layersOf(routers).flatMap((layer) =>
     layer.methods
       .filter((method) => method !== 'HEAD')
       .map((method) => `${method} ${String(layer.path).replace(/:(\w+)/g, '{$1}')}`),

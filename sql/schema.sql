@@ -58,8 +58,7 @@ create type app.funded_submission as (
   ingress_id uuid,
   hold_ap bigint,
   timeout_seconds integer,
-  is_grant_allowed boolean,
-  payload json
+  is_grant_allowed boolean
 );
 
 create type app.settlement as (
@@ -761,7 +760,7 @@ create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with 
 create function app.settle_requests(p_batch json, p_first uuid DEFAULT NULL::uuid, p_last uuid DEFAULT NULL::uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.store_assets(p_files json) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.store_results(p_ended json) returns void language plpgsql set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
-create function app.submit_funded_requests(p_batch json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.uuid_floor(p_at timestamp with time zone) returns uuid language sql immutable parallel safe;
@@ -864,7 +863,7 @@ grant execute on function app.queue_tasks() to operator, operator_reader;
 grant execute on function app.reap_processes(interval) to app_worker;
 grant execute on function app.settle_requests(json,uuid,uuid) to app_worker;
 grant execute on function app.store_assets(json) to app_ingress;
-grant execute on function app.submit_funded_requests(json) to app_ingress;
+grant execute on function app.submit_funded_requests(json,json) to app_ingress;
 grant execute on function app.submit_requests(json,json,bigint) to app_ingress;
 grant execute on function app.touch_keys(uuid[]) to app_ingress;
 grant execute on function app.uuid_floor(timestamp with time zone) to app_ingress;

@@ -51,7 +51,7 @@ const SUBMIT = {
 };
 const SUBMIT_FUNDED = {
   name: 'submit_funded_requests',
-  text: 'select app.submit_funded_requests($1) as accepted',
+  text: 'select app.submit_funded_requests($1, $2) as accepted',
 };
 /** What app.submit_funded_requests raises when what it saw of a balance holds no longer. */
 const FUNDS_CHANGED = 'SV001';
@@ -85,14 +85,15 @@ export async function submitFundedRequests(
   pool: Pool,
   batch: readonly { readonly submission: Submission; readonly inputJson: string }[],
 ): Promise<(SubmissionRow | undefined)[]> {
-  const json = batch.map(({ submission, inputJson }, index) => toFundedJson(submission, inputJson, index));
+  const rows = batch.map(({ submission }, index) => toFundedJson(submission, index));
+  const jobs = batch.map(({ submission, inputJson }) => toJobJson(submission, inputJson));
   let accepted: Set<number>;
   try {
-    const { rows } = await pool.query<{ accepted: number[] }>({
+    const answer = await pool.query<{ accepted: number[] }>({
       ...SUBMIT_FUNDED,
-      values: [`[${json.join(',')}]`],
+      values: [JSON.stringify(rows), `[${jobs.join(',')}]`],
     });
-    accepted = new Set(rows[0]?.accepted);
+    accepted = new Set(answer.rows[0]?.accepted);
   } catch (error) {
     if (sqlStateOf(error) !== FUNDS_CHANGED) throw error;
     accepted = new Set();
@@ -155,22 +156,8 @@ function holdMilliAp({ quote }: Submission): number {
 }
 
 /** The shape of app.funded_submission. */
-function toFundedJson(submission: Submission, inputJson: string, index: number): string {
-  const createdAtMs = Date.now();
-  const holdAp = holdOf(submission);
-  const payload: Omit<PaidJobPayload, 'input'> = {
-    id: submission.id,
-    accountId: submission.accountId,
-    modelId: submission.modelId,
-    priceId: submission.priceId,
-    isStream: submission.isStream,
-    ingressId: submission.ingressId,
-    holdAp,
-    units: submission.quote.maxUnits,
-    createdAtMs,
-    deadlineAtMs: createdAtMs + submission.timeoutSeconds * 1000,
-  };
-  const row = JSON.stringify({
+function toFundedJson(submission: Submission, index: number): Record<string, unknown> {
+  return {
     n: index + 1,
     id: submission.id,
     account_id: submission.accountId,
@@ -181,11 +168,28 @@ function toFundedJson(submission: Submission, inputJson: string, index: number):
     price_id: submission.priceId,
     is_stream: submission.isStream,
     ingress_id: submission.ingressId,
-    hold_ap: holdAp,
+    hold_ap: holdOf(submission),
     timeout_seconds: submission.timeoutSeconds,
     is_grant_allowed: submission.isGrantAllowed,
-  });
-  return `${row.slice(0, -1)},"payload":${JSON.stringify(payload).slice(0, -1)},"input":${inputJson}}}`;
+  };
+}
+
+/** The job as app.submit_requests writes it, around an input that is JSON already. */
+function toJobJson(submission: Submission, inputJson: string): string {
+  const createdAtMs = Date.now();
+  const payload: Omit<PaidJobPayload, 'input'> = {
+    id: submission.id,
+    accountId: submission.accountId,
+    modelId: submission.modelId,
+    priceId: submission.priceId,
+    isStream: submission.isStream,
+    ingressId: submission.ingressId,
+    holdAp: holdOf(submission),
+    units: submission.quote.maxUnits,
+    createdAtMs,
+    deadlineAtMs: createdAtMs + submission.timeoutSeconds * 1000,
+  };
+  return `${JSON.stringify(payload).slice(0, -1)},"input":${inputJson}}`;
 }
 
 function acceptedRow(holdAp: number): SubmissionRow {

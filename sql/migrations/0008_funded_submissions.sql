@@ -16,9 +16,7 @@ create type app.funded_submission as (
   hold_ap bigint,
   timeout_seconds integer,
   -- the account may have its initial grant (old enough)
-  is_grant_allowed boolean,
-  -- the whole job
-  payload json
+  is_grant_allowed boolean
 );
 
 -- A request that a call of settle_requests ended.

@@ -4,8 +4,9 @@
 -- as long as the commit takes.
 --
 -- p_batch: JSON array of app.funded_submission, without idempotency keys or caps. Returns the n of those accepted.
+-- p_jobs: JSON array of the jobs' payloads, at the same positions; apart, since a string in them may be one that no text can hold.
 -- Error SV001: what was seen of a balance, or of the queue's task names, holds no longer; nothing was done.
-create or replace function app.submit_funded_requests(p_batch json) returns integer[]
+create or replace function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[]
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -45,9 +46,10 @@ begin
   ), new_jobs as (
     -- as graphile_worker.add_jobs does for jobs without key, queue and flags, at a quarter of its cost
     insert into graphile_worker._private_jobs (task_id, payload, max_attempts)
-    select t.id, a.payload, 10
-      from accepted a join graphile_worker._private_tasks t on t.identifier = a.task
-      order by a.n
+    select t.id, job.payload, 10
+      from json_array_elements(p_jobs) with ordinality job(payload, n)
+      join accepted a on a.n = job.n
+      join graphile_worker._private_tasks t on t.identifier = a.task
     returning 1
   )
   select (select array_agg(a.n) from accepted a),
