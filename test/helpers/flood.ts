@@ -3,14 +3,23 @@ import { connect, type Socket } from 'node:net';
 
 /** What the kernel may hold on both ends of a loopback connection, besides what the service reads. */
 export const SOCKET_BUFFERS_BYTES = 16 * 1024 * 1024;
-const MAX_SENT_BYTES = 256 * 1024 * 1024;
 
-/** Posts the headers, then 64 KB pieces for as long as the other side takes them, up to 256 MB; what came back, and how much went. */
+export interface Flood {
+  /** The first bytes of the body. */
+  readonly begin?: Buffer;
+  /** Of the body; then it waits. */
+  readonly maxSentBytes?: number;
+}
+
+/**
+ * Posts the headers, then 64 KB pieces for as long as the other side takes them, up to 256 MB; what came back, and how much went.
+ * The answer can be lost to a caller who still has something to send when the other side closes.
+ */
 export async function floodBody(
   origin: string,
   path: string,
   headers: readonly string[],
-  begin: Buffer = Buffer.alloc(0),
+  { begin = Buffer.alloc(0), maxSentBytes = 256 * 1024 * 1024 }: Flood = {},
 ): Promise<{ text: string; takenBytes: number }> {
   const socket: Socket = connect(Number(new URL(origin).port), '127.0.0.1');
   let text = '';
@@ -35,8 +44,8 @@ export async function floodBody(
   socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${headers.join('\r\n')}\r\n\r\n`);
   if (begin.length > 0) socket.write(framed(begin));
   const piece = framed(Buffer.alloc(64 * 1024, ' '));
-  let sentBytes = 0;
-  while (!isOver && sentBytes < MAX_SENT_BYTES) {
+  let sentBytes = begin.length;
+  while (!isOver && sentBytes < maxSentBytes) {
     sentBytes += piece.length;
     if (!socket.write(piece))
       await Promise.race([over, new Promise((resolve) => socket.once('drain', resolve))]);
