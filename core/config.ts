@@ -145,18 +145,6 @@ export function requireStores(
   return { databaseUrl, redisUrl };
 }
 
-/**
- * A worker that is a process of its own signs pictures with what the environment gives: on a platform its DATA_DIR is its own
- * and gone with its next start, and each worker would sign as somebody else. Throws one line that says what is missing.
- */
-export function requireSigningKey({ isProduction, c2paCertificate, c2paPrivateKey }: Config): void {
-  if (isProduction && c2paCertificate === undefined && c2paPrivateKey === undefined) {
-    throw new Error(
-      'C2PA_CERTIFICATE and C2PA_PRIVATE_KEY are not set: worker signs every picture with them (npm run svc -- c2pa chain makes them)',
-    );
-  }
-}
-
 function wholeNumber(
   env: Environment,
   name: string,

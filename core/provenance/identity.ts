@@ -45,6 +45,27 @@ export async function loadIdentity(config: IdentityConfig): Promise<Identity> {
   return readIdentity(kept, kept);
 }
 
+/**
+ * For a worker that is a process of its own: whether it can sign is found out at its start. Throws an Error of one line when it
+ * cannot; returns a warning where each process may be signing as somebody else.
+ */
+export async function requireIdentity(
+  config: IdentityConfig & Pick<Config, 'isProduction'>,
+): Promise<string | undefined> {
+  try {
+    await loadIdentity(config);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw new Error(
+      `C2PA_CERTIFICATE and C2PA_PRIVATE_KEY are not set, and DATA_DIR ${config.dataDir} cannot keep a chain (${code}): worker signs every picture`,
+      { cause: error },
+    );
+  }
+  if (!config.isProduction || config.c2paCertificate !== undefined) return undefined;
+  return 'C2PA_CERTIFICATE is not set: pictures are signed with a chain in DATA_DIR/c2pa, which web and workers must share and which must outlive them';
+}
+
 /** The certificate this service signs with, as far as this process can know; it needs no key for that. */
 export async function ownCertificate(config: IdentityConfig): Promise<X509Certificate | undefined> {
   const text = config.c2paCertificate ?? (await readKept(config.dataDir));

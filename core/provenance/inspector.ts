@@ -16,10 +16,10 @@ export interface Inspector {
   close(): Promise<void>;
 }
 
-/** An honest 25 MB picture takes a tenth of a second. */
+/** An honest picture of 25 MB takes a quarter of a second, and the thread as much to start. */
 const TIMEOUT_MS = 5000;
 const MAX_HEAP_MB = 128;
-/** The thread holds some 30 MB: it goes when nobody asks. */
+/** The thread holds some 45 MB: it goes when nobody asks. */
 const IDLE_MS = 60_000;
 
 export function makeInspector(

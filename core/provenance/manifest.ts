@@ -20,7 +20,16 @@ import { Tag } from 'cbor-x';
 import { v4 as uuidv4 } from 'uuid';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Identity, SigningAlgorithm } from './identity.ts';
-import type { PictureToSign } from './signer.ts';
+
+export interface PictureToSign {
+  readonly contentType: 'image/png' | 'image/jpeg';
+  /** The model's id in our catalogue. */
+  readonly model: string;
+  readonly createdAt: Date;
+  /** On our books. */
+  readonly requestId: string;
+  readonly instanceTitle?: string;
+}
 
 /** What readers show as the claim's generator. */
 const GENERATOR = 'svc';

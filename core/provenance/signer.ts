@@ -3,17 +3,8 @@
  * request. A process that signs none loads nothing of it.
  */
 import { givenIdentity, type IdentityConfig, loadIdentity } from './identity.ts';
+import type { PictureToSign } from './manifest.ts';
 import { withoutManifests } from './picture-parts.ts';
-
-export interface PictureToSign {
-  readonly contentType: 'image/png' | 'image/jpeg';
-  /** The model's id in our catalogue. */
-  readonly model: string;
-  readonly createdAt: Date;
-  /** On our books. */
-  readonly requestId: string;
-  readonly instanceTitle?: string;
-}
 
 export interface PictureSigner {
   /**

@@ -22,8 +22,9 @@ import {
 import sharp from 'sharp';
 import { makeCertificateChain } from '../../core/provenance/certificate-chain.ts';
 import type { IdentityConfig, SigningAlgorithm } from '../../core/provenance/identity.ts';
+import type { PictureToSign } from '../../core/provenance/manifest.ts';
 import { findManifests, type ManifestPlace } from '../../core/provenance/picture-parts.ts';
-import { makeSigner, type PictureToSign } from '../../core/provenance/signer.ts';
+import { makeSigner } from '../../core/provenance/signer.ts';
 
 export const FORMATS = ['png', 'jpeg'] as const;
 export type Format = (typeof FORMATS)[number];

@@ -32,7 +32,6 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
   invalid_user_token: 'GET /v1/me',
   text_required: 'POST /v1/audio/speech',
   text_too_long: 'POST /v1/audio/speech',
-  ip_daily_cap: 'POST /v1/audio/estimate',
   unauthorized: 'POST /v1/certs/1/claim/approve',
   forbidden_scope: 'POST /v1/certs/1/approve',
   entry_already_certified: 'POST /v1/certs',
@@ -47,6 +46,7 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
 
 const CHAT = '/v1/chat/completions';
 const GRANT_CAP_AP = 5000;
+const IP_DAILY_CAP = 3;
 const SECONDS_A_DAY = 86_400;
 
 /** A chat call by a new caller. */
@@ -412,6 +412,19 @@ const CASES: readonly Case[] = [
   },
 
   {
+    code: 'ip_daily_cap',
+    when: 'the address has used up its day',
+    isStranger: true,
+    retryAfter: [1, SECONDS_A_DAY],
+    given: async (service) => {
+      const inspect = (options: CallOptions = {}) =>
+        service.post('/v1/images/inspect', { body: 'no picture', ...options });
+      for (let count = 0; count < IP_DAILY_CAP; count += 1) await inspect();
+      return { call: inspect };
+    },
+  },
+
+  {
     code: 'internal_error',
     when: 'the database does not know our own function',
     logs: true,
@@ -447,6 +460,7 @@ describe('errors over HTTP', () => {
       cardRequiredFrom: new Date(Date.now() - 1000),
       minimumAccountAgeHours: 24,
       grantDailyCapAp: GRANT_CAP_AP,
+      ipDailyCap: IP_DAILY_CAP,
     },
   });
 

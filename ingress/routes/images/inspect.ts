@@ -19,16 +19,21 @@ const FORM_LIMITS = {
   maxFields: 1,
 };
 
-export function postInspect({ inspector }: Pick<Services, 'inspector'>): Handler {
+export function postInspect({ bodyBudget, inspector }: Pick<Services, 'bodyBudget' | 'inspector'>): Handler {
   return async (ctx) => {
-    const { bytes, param } = isForm(ctx) ? await fileOf(ctx) : await bodyOf(ctx);
-    if (bytes.length === 0) throw new ServiceError('invalid_parameter', { param });
-    const inspection = await inspector.inspect(bytes);
-    if (inspection === undefined) {
-      throw new ServiceError('unsupported_format', { param, allowed: ['png', 'jpeg', 'webp'] });
-    }
+    const inForm = isForm(ctx);
+    const maxBytes = inForm ? FORM_LIMITS.maxBytes : MAX_PICTURE_BYTES;
+    // the picture takes its room until it is answered for
+    ctx.body = await bodyBudget.withRoom(ctx, maxBytes, async () => {
+      const { bytes, param } = inForm ? await fileOf(ctx) : await bodyOf(ctx);
+      if (bytes.length === 0) throw new ServiceError('invalid_parameter', { param });
+      const inspection = await inspector.inspect(bytes);
+      if (inspection === undefined) {
+        throw new ServiceError('unsupported_format', { param, allowed: ['png', 'jpeg', 'webp'] });
+      }
+      return inspection;
+    });
     ctx.set('Cache-Control', 'no-store');
-    ctx.body = inspection;
   };
 }
 
