@@ -155,6 +155,29 @@ describe('images when things go wrong', () => {
     expect(await service.chargesOf(caller.accountId)).to.deep.equal([20]);
   });
 
+  it('a store that is full fails them unbilled, before and behind the provider', async () => {
+    const { store } = service;
+    const put = store.put.bind(store);
+    try {
+      store.put = () => Promise.reject(new Error('no space left on device'));
+      const photo = makePng(8, 8).toString('base64');
+      const edit = { secret: caller.secret, body: { ...BODY, image: photo } };
+      for (const answer of [await generate(), await service.post('/v1/images/edits', edit)]) {
+        expect(answer.status).to.equal(503);
+        expect(answer.json.error.code).to.equal('generation_failed');
+        expect(answer.headers.get('retry-after')).to.match(/^\d+$/);
+      }
+    } finally {
+      store.put = put;
+    }
+    expect(service.takeErrors()).to.have.length(2);
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
+    const { rows } = await service.pool.query('select from app.assets where account_id = $1', [
+      caller.accountId,
+    ]);
+    expect(rows).to.have.length(0);
+  });
+
   it('a cached picture that is lost from the store is made anew, and its address is 410', async () => {
     const { json } = await generate();
     const { rows } = await service.pool.query<{ day: string }>(
