@@ -6,7 +6,7 @@ import { printedObject, run } from './command.ts';
 
 describe('svc c2pa chain', () => {
   it('prints a certificate chain and its key, another each time, and writes nothing', async () => {
-    const made = [];
+    const made: (string | undefined)[] = [];
     for (let count = 0; count < 2; count += 1) {
       const { certificate, private_key: privateKey } = printedObject(
         await run('svc', ['c2pa', 'chain', '--json'], {}),
