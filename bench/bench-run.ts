@@ -12,8 +12,8 @@ import { type Database, type Redis, startDatabase, startRedis } from './stores.t
 import { installPortkey, PORTKEY_VERSION, type Portkey, startPortkey } from './targets/portkey.ts';
 import { MODELS } from './wire.ts';
 
-const FIRST_WARM_UP_SECONDS = 2;
-const FIRST_WARM_UP_CONNECTIONS = 20;
+const FIRST_WARM_UP_SECONDS = 12;
+const FIRST_WARM_UP_CONNECTIONS = 50;
 const BUSY_MACHINE_PERCENT = 5;
 
 export interface RunOutcome {

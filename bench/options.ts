@@ -4,10 +4,11 @@ import { parseArgs } from 'node:util';
 const TARGET_NAMES = ['direct', 'portkey', 'ours'] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
 
-const USAGE = `usage: npm run bench -- [--quick] [--only SECTION[,SECTION]] [--targets direct,portkey,ours] [--write]
+const USAGE = `usage: npm run bench -- [--quick] [--only SECTION[,SECTION]] [--targets direct,portkey,ours] [--connections 50,200] [--write]
   --quick    the closed loops at 10 and 50 connections for 3 s each, once
   --only     only these sections (see docs/benchmarks.md)
   --targets  leave one out while developing; ratios to it are then missing
+  --connections  the closed loops at these numbers of connections only
   --write    also write the report to bench/results/<date>.md`;
 
 /** How long and how often each measurement runs. */
@@ -61,6 +62,7 @@ export function readOptions(args: string[], sectionNames: readonly string[]): Be
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
       targets: { type: 'string' },
+      connections: { type: 'string' },
       write: { type: 'boolean', default: false },
     },
   });
@@ -71,11 +73,15 @@ export function readOptions(args: string[], sectionNames: readonly string[]): Be
   const asked = splitList(values.targets);
   const unknownTarget = asked.find((name) => !TARGET_NAMES.some((known) => known === name));
   if (unknownTarget !== undefined) throw new Error(`no target «${unknownTarget}»\n${USAGE}`);
+  const connections = splitList(values.connections).map(Number);
+  if (connections.some((count) => !Number.isInteger(count) || count < 1))
+    throw new Error(`--connections takes whole numbers\n${USAGE}`);
+  const timing = values.quick ? QUICK : FULL;
   return {
     isQuick: values.quick,
     only,
     targets: asked.length === 0 ? TARGET_NAMES : TARGET_NAMES.filter((name) => asked.includes(name)),
     isWritten: values.write,
-    timing: values.quick ? QUICK : FULL,
+    timing: connections.length === 0 ? timing : { ...timing, connections },
   };
 }

@@ -38,10 +38,11 @@ const RULES: readonly Rule[] = [
     to: /^(test|bench)\//,
   },
   {
-    name: 'providers know of ours only each other, errors, configuration and types',
+    name: 'providers know of ours only each other, errors, configuration, types and how pictures are made',
     from: /^workers\/providers\//,
     to: /^/,
-    except: /^(workers\/providers\/|core\/(errors|error-catalogue|config|configuration|types)(\.ts$|\/))/,
+    except:
+      /^(workers\/providers\/|core\/(errors|error-catalogue|config|configuration|types|pictures|lettering)(\.ts$|\/))/,
   },
 ];
 

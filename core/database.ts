@@ -27,6 +27,13 @@ pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
   return value;
 });
 
+// a third of the driver's own time a value; what JavaScript has no word for (infinity, BC) is the driver's
+const parseTimestamp = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date;
+pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? parseTimestamp(text) : date;
+});
+
 /** A pool whose connections carry the role. Connecting is lazy but for one look at whether the role exists. */
 export async function makePool(options: PoolOptions): Promise<Pool> {
   const role =

@@ -1,11 +1,11 @@
 /**
  * Which row of an image model's price table a request means: by size and quality, and what stands for those that are not
- * named (docs/decisions/0015-image-defaults.md). Whether a refusal is an error is the caller's to say.
+ * named (docs/decisions/0016-image-requests.md). Whether a refusal is an error is the caller's to say.
  */
 import type { Model } from './catalogue.ts';
 import { type Price, priceInForce } from './pricing.ts';
 
-/** Taken where a request names none and the table has it. */
+/** Taken where a request names none and the table has it; else what costs least. */
 const USUAL_SIZE = '1024x1024';
 const USUAL_QUALITY = 'medium';
 
@@ -14,13 +14,15 @@ export type ImagePriceChoice =
   /** No row: what is missing, and the values that have one. */
   | { readonly notPriced: 'size' | 'quality'; readonly allowed: readonly string[] };
 
-/** The rows in force at a moment, in the order in which their size and quality were first announced. */
+/** The rows in force at a moment, the cheapest first. */
 export function imagePricesInForce(model: Model, at: Date): Price[] {
   const rows = Map.groupBy(
     model.prices.filter((price) => price.unit === 'per_image' && price.size !== ''),
     (price) => `${price.size} ${price.quality}`,
   );
-  return [...rows.values()].flatMap((prices) => priceInForce(prices, at) ?? []);
+  return [...rows.values()]
+    .flatMap((prices) => priceInForce(prices, at) ?? [])
+    .toSorted((a, b) => (a.ap ?? 0) - (b.ap ?? 0) || (a.size < b.size ? -1 : 1));
 }
 
 /** Undefined and `auto`: the service chooses. A quality is only looked for among those of the size. */

@@ -2,7 +2,7 @@
  * Secrets: how keys and operator tokens are made, and their hashes, which alone are stored. A secret carries 256 random bits,
  * so a plain SHA-256 is as good as any slow hash and costs nothing per request.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 export const KEY_PREFIXES = ['svc_live_', 'svc_test_', 'svc_beta_'] as const;
 export type KeyPrefix = (typeof KEY_PREFIXES)[number];
@@ -30,7 +30,7 @@ export function describeSecret(secret: string): NewSecret {
 }
 
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 /** Whether a string can be an API key at all; what is not is refused without asking the database. */

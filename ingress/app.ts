@@ -37,7 +37,10 @@ export function makeApp(services: Services): Koa<State> {
     proxy: services.config.proxyCount > 0,
     maxIpsCount: services.config.proxyCount,
   });
+  // a router asks each of its routes in turn: the busiest is not to wait for all the others
+  const busiest = new Router<State>();
   const router = new Router<State>();
+  const routers = [busiest, router];
   app.silent = true; // the funnel below has said it already
 
   app.use(requestId);
@@ -64,23 +67,24 @@ export function makeApp(services: Services): Koa<State> {
     method: 'get' | 'post' | 'delete',
     path: string,
     handlers: readonly (Handler | Middleware)[],
+    where = router,
   ): void => {
-    router[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
+    where[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
   };
 
   /** Beside paths of one more word: a word that is no id is of none of these. */
   const anId: Middleware = (ctx, next) =>
     (isId(String(ctx.params.id)) ? next() : missing(ctx, next)) as Promise<void>;
-  const missing = notFound(router);
+  const missing = notFound(routers);
 
-  on('get', '/', [getIndex(() => endpointsOf(router))]);
+  on('get', '/', [getIndex(() => endpointsOf(routers))]);
   on('get', '/health', [getHealth(services)]);
   on('get', '/health/stats', [getHealthStats(services)]);
   on('get', '/v1/models', [listModels(services)]);
   on('get', '/v1/models/:id', [getModel(services)]);
   on('get', '/v1/chat/models', [listChatModels(services)]);
 
-  on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)]);
+  on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)], busiest);
 
   for (const base of ['/v1/images', '/v2.5/images']) {
     on('post', `${base}/generations`, [...paid('images'), generateImages(services)]);
@@ -102,7 +106,7 @@ export function makeApp(services: Services): Koa<State> {
   on('get', '/v1/credits', [...keyed, getCredits(services)]);
   on('get', '/v1/key', [...keyed, getKey(services)]);
 
-  app.use(router.routes());
+  for (const each of routers) app.use(each.routes());
   app.use(missing);
   return app;
 }
@@ -115,9 +119,9 @@ function lastWord(path: string): string {
 }
 
 /** A known path with another method: 405 with `Allow`. Anything else: 404. Both with code `not_found`. */
-function notFound(router: Router<State>): Middleware {
+function notFound(routers: readonly Router<State>[]): Middleware {
   return (ctx) => {
-    const methods = router.stack
+    const methods = layersOf(routers)
       .filter(
         (layer) => layer.match(ctx.path) && (!IS_IMAGE.test(String(layer.path)) || isId(lastWord(ctx.path))),
       )
@@ -128,8 +132,12 @@ function notFound(router: Router<State>): Middleware {
   };
 }
 
-function endpointsOf(router: Router<State>): string[] {
-  return router.stack.flatMap((layer) =>
+function layersOf(routers: readonly Router<State>[]): Router<State>['stack'] {
+  return routers.flatMap((router) => router.stack);
+}
+
+function endpointsOf(routers: readonly Router<State>[]): string[] {
+  return layersOf(routers).flatMap((layer) =>
     layer.methods
       .filter((method) => method !== 'HEAD')
       .map((method) => `${method} ${String(layer.path).replace(/:(\w+)/g, '{$1}')}`),

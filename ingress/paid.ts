@@ -83,6 +83,7 @@ export async function runPaid(
         monthlyAp: caller.capMonthlyAp,
         grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
       },
+      isFunded: caller.hasPurchased,
       isGrantAllowed: isOldEnoughForGrant(caller, services),
       needsPurchased: mustSpendPurchased(caller, services),
       input: request.input,

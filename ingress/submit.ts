@@ -2,6 +2,7 @@
  * Reserve, record and enqueue, in one call to the database shared by all requests of this moment. Each is accepted or refused
  * by itself. When the connection breaks, nobody knows whether the batch was committed: the ids say, once it is back.
  * Large inputs go by a lane of their own, and so do requests that held up or failed a batch: the others do not wait for them.
+ * Most requests have nothing to check but a balance of purchased AP: they are tried in a lane that does only that.
  */
 import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
 import {
@@ -15,8 +16,10 @@ import {
 import { ServiceError } from '../core/errors.ts';
 import {
   findCommitted,
+  isPlain,
   type SubmissionRow as Row,
   type Submission,
+  submitFundedRequests,
   submitRequests,
 } from './data/submissions.ts';
 
@@ -56,7 +59,7 @@ interface Item {
   asideSince: number;
 }
 
-/** `pool`: of submit's own, at least three connections (one a lane), with a lock timeout. */
+/** `pool`: of submit's own, at least four connections (one a lane), with a lock timeout. */
 export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
   const books: Books = { pool, initialGrantAp };
   const lane = { maxBatch: MAX_BATCH, maxInFlight: 1 };
@@ -82,13 +85,14 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
     }
   }
 
-  const makeLane = (): Coalescer<Item, Row | Promise<Row>> =>
+  type RunBatch = (batch: readonly Item[]) => Promise<(Row | Promise<Row>)[]>;
+  const makeLane = (run: RunBatch): Coalescer<Item, Row | Promise<Row>> =>
     makeCoalescer({
       ...lane,
       take: countWithinBytes,
       async run(batch): Promise<(Row | Promise<Row>)[]> {
         try {
-          return await runBatch(books, batch);
+          return await run(batch);
         } catch (error) {
           // what the database cannot take, or takes too long over, must not refuse or hold up its neighbours
           const isShared = batch.length > 1 && !isConnectionError(error);
@@ -97,8 +101,19 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
         }
       },
     });
-  const small = makeLane();
-  const large = makeLane();
+  const runHere: RunBatch = (batch) => runBatch(books, batch, trySubmit);
+  const small = makeLane(runHere);
+  const large = makeLane(runHere);
+  const decideInFull = async (item: Item): Promise<Row> => await small.add(item);
+  const funded = makeLane(async (batch) => {
+    const rows = await runBatch(books, batch, tryFunded);
+    return rows.map((row, index) => row ?? decideInFull(batch[index] as Item));
+  });
+
+  function laneOf({ submission, inputBytes }: Item): Coalescer<Item, Row | Promise<Row>> {
+    if (inputBytes > LARGE_INPUT_BYTES) return large;
+    return submission.isFunded && isPlain(submission) ? funded : small;
+  }
 
   async function submit(submission: Submission): Promise<Submitted> {
     const inputJson = JSON.stringify(submission.input) ?? 'null';
@@ -106,9 +121,7 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
     const item: Item = { submission, inputJson, inputBytes, mayBeCommitted: false, asideSince: 0 };
     try {
       const isAside = asideByAccount.has(submission.accountId);
-      const row = isAside
-        ? await putAside(item)
-        : await (inputBytes > LARGE_INPUT_BYTES ? large : small).add(item);
+      const row = isAside ? await putAside(item) : await laneOf(item).add(item);
       return toResult(row, submission);
     } catch (error) {
       const row = item.mayBeCommitted ? await findOut(pool, submission) : undefined;
@@ -118,7 +131,8 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
   }
   return Object.assign(submit, {
     async drain() {
-      await Promise.all([small.drain(), large.drain()]);
+      await Promise.all([funded.drain(), large.drain()]);
+      await small.drain();
       await aside.drain();
     },
   });
@@ -153,11 +167,11 @@ async function runAside(
   again: (item: Item) => Promise<Row>,
 ): Promise<(Row | Promise<Row>)[]> {
   try {
-    return await runBatch(books, batch);
+    return await runBatch(books, batch, trySubmit);
   } catch (error) {
     if (isTimeoutError(error)) return batch.map((item) => (isPatient(item) ? again(item) : tooLong(error)));
     if (batch.length === 1 || isConnectionError(error)) throw error;
-    const singles = await Promise.allSettled(batch.map((item) => runBatch(books, [item])));
+    const singles = await Promise.allSettled(batch.map((item) => runBatch(books, [item], trySubmit)));
     return singles.map((single) =>
       single.status === 'fulfilled' ? (single.value[0] as Row) : Promise.reject(single.reason),
     );
@@ -172,14 +186,24 @@ function tooLong(cause: unknown): Promise<never> {
   return Promise.reject(new ServiceError('generation_failed', {}, { cause, retryAfterSeconds: 2 }));
 }
 
+/** One call of the database with these requests. */
+type Try<Answer extends Row | undefined> = (books: Books, batch: readonly Item[]) => Promise<Answer[]>;
+
+const trySubmit: Try<Row> = ({ pool, initialGrantAp }, batch) => submitRequests(pool, initialGrantAp, batch);
+const tryFunded: Try<Row | undefined> = ({ pool }, batch) => submitFundedRequests(pool, batch);
+
 /** Outlives outages and deadlocks; throws what the database says of the batch, and timeouts at once. */
-async function runBatch(books: Books, batch: readonly Item[]): Promise<Row[]> {
+async function runBatch<Answer extends Row | undefined>(
+  books: Books,
+  batch: readonly Item[],
+  attempt: Try<Answer>,
+): Promise<(Answer | Row)[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
   let surprises = 0;
   for (;;) {
     try {
-      if (batch.some((item) => item.mayBeCommitted)) return await resumeBatch(books, batch);
-      return await submitRequests(books.pool, books.initialGrantAp, batch);
+      if (batch.some((item) => item.mayBeCommitted)) return await resumeBatch(books, batch, attempt);
+      return await attempt(books, batch);
     } catch (error) {
       const isLost = isConnectionError(error);
       // its ids are on the books already, or an answer came that the driver could not read
@@ -216,13 +240,17 @@ async function findOut(pool: Pool, { id }: Submission): Promise<Row | undefined>
 }
 
 /** After a call without an answer: what is on the books was accepted, the rest is submitted again. */
-async function resumeBatch({ pool, initialGrantAp }: Books, batch: readonly Item[]): Promise<Row[]> {
+async function resumeBatch<Answer extends Row | undefined>(
+  books: Books,
+  batch: readonly Item[],
+  attempt: Try<Answer>,
+): Promise<(Answer | Row)[]> {
   const ids = batch.map(({ submission }) => submission.id);
-  const rows = await findCommitted(pool, ids);
+  const rows = new Map<string, Answer | Row>(await findCommitted(books.pool, ids));
   const missing = batch.filter(({ submission }) => !rows.has(submission.id));
-  const fresh = missing.length === 0 ? [] : await submitRequests(pool, initialGrantAp, missing);
-  for (const [index, { submission }] of missing.entries()) rows.set(submission.id, fresh[index] as Row);
-  return ids.map((id) => rows.get(id) as Row);
+  const fresh = missing.length === 0 ? [] : await attempt(books, missing);
+  for (const [index, { submission }] of missing.entries()) rows.set(submission.id, fresh[index] as Answer);
+  return ids.map((id) => rows.get(id) as Answer | Row);
 }
 
 function toResult(row: Row, submission: Submission): Submitted {

@@ -12,7 +12,7 @@ begin
     app.voices, app.announcements, app.requests, app.ledger_entries, app.request_results, app.holds, app.processes,
     app.idempotency_keys, app.assets, app.result_cache to app_ingress;
   grant execute on function
-    app.submit_requests, app.cancel_request, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
+    app.submit_requests, app.submit_funded_requests, app.cancel_request, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
     app.price_in_force, app.cap_used, app.begin_assets, app.store_assets, app.abandon_assets, app.purge_assets,
     app.delete_assets
     to app_ingress;

@@ -35,10 +35,30 @@ create type app.asset_file as (
   retention_days integer
 );
 
-create type app.resolved_hold as (
-  request_id uuid,
+create type app.ended_request as (
+  id uuid,
   account_id uuid,
-  amount_ap bigint
+  hold_ap bigint,
+  cost_ap bigint,
+  state text,
+  is_capped boolean,
+  idempotency_key text
+);
+
+create type app.funded_submission as (
+  n integer,
+  id uuid,
+  account_id uuid,
+  key_id uuid,
+  area text,
+  task text,
+  model_id text,
+  price_id bigint,
+  is_stream boolean,
+  ingress_id uuid,
+  hold_ap bigint,
+  timeout_seconds integer,
+  is_grant_allowed boolean
 );
 
 create type app.settlement as (
@@ -737,9 +757,10 @@ create function app.refund_request(p_request uuid, p_ap bigint, p_reason text, p
 create function app.refuse_change() returns trigger language plpgsql;
 create function app.refuse_unknown_models(p_models text[]) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
-create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.settle_requests(p_batch json, p_first uuid DEFAULT NULL::uuid, p_last uuid DEFAULT NULL::uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.store_assets(p_files json) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp;
-create function app.store_results(p_items app.settlement[], p_ended uuid[]) returns void language plpgsql set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.store_results(p_ended json) returns void language plpgsql set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.uuid_floor(p_at timestamp with time zone) returns uuid language sql immutable parallel safe;
@@ -840,8 +861,9 @@ grant execute on function app.purge_assets(uuid[]) to app_ingress, app_worker;
 grant execute on function app.purge_expired(integer) to app_worker;
 grant execute on function app.queue_tasks() to operator, operator_reader;
 grant execute on function app.reap_processes(interval) to app_worker;
-grant execute on function app.settle_requests(json) to app_worker;
+grant execute on function app.settle_requests(json,uuid,uuid) to app_worker;
 grant execute on function app.store_assets(json) to app_ingress;
+grant execute on function app.submit_funded_requests(json,json) to app_ingress;
 grant execute on function app.submit_requests(json,json,bigint) to app_ingress;
 grant execute on function app.touch_keys(uuid[]) to app_ingress;
 grant execute on function app.uuid_floor(timestamp with time zone) to app_ingress;

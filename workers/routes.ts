@@ -82,10 +82,6 @@ export function makeRoutes(
         : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
       let lastError: unknown;
       for (const route of routes) {
-        const again = retry(
-          handleWhen((error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted),
-          { maxAttempts: TRIES - 1, backoff: pause },
-        );
         const circuit = circuitOf(route);
         const pass = circuit?.enter();
         if (circuit !== undefined && pass === undefined) {
@@ -94,8 +90,9 @@ export function makeRoutes(
         }
         const seen = { isWhole: false };
         try {
-          const result = await again.execute(
+          const result = await tryAgain(
             () => work(watched(providerOf(route.provider), pass, seen), route),
+            (error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted,
             signal,
           );
           pass?.succeeded();
@@ -180,6 +177,21 @@ function tell(pass: Pass | undefined, error: unknown, isWhole: boolean): void {
   if (!(error instanceof ProviderError)) pass?.abandoned();
   else if (error.isRoutable && !isWhole) pass?.failed();
   else pass?.began();
+}
+
+/** The policy is made only once a first try has failed: nearly all succeed. */
+async function tryAgain<T>(
+  work: () => Promise<T>,
+  isWorthIt: (error: unknown) => boolean,
+  signal: AbortSignal,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const tries = [() => Promise.reject<T>(error)];
+    const again = retry(handleWhen(isWorthIt), { maxAttempts: TRIES - 1, backoff: pause });
+    return await again.execute(() => (tries.pop() ?? work)(), signal);
+  }
 }
 
 function isWorthRetrying(error: unknown): boolean {

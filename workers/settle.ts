@@ -39,7 +39,7 @@ interface Row {
 
 const SETTLE = {
   name: 'settle_requests',
-  text: 'select request_id, is_settled, state, cost_ap from app.settle_requests($1)',
+  text: 'select request_id, is_settled, state, cost_ap from app.settle_requests($1, $2, $3)',
 };
 const MAX_BATCH = 100;
 const OUTAGE_PATIENCE_MS = 60_000;
@@ -55,9 +55,13 @@ export function makeSettler(pool: Pool): Coalescer<Settlement, Settled> {
 
 async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Settled[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
+  const ids = batch.map(({ requestId }) => requestId).sort();
   for (;;) {
     try {
-      const { rows } = await pool.query<Row>({ ...SETTLE, values: [JSON.stringify(batch.map(toJson))] });
+      const { rows } = await pool.query<Row>({
+        ...SETTLE,
+        values: [JSON.stringify(batch.map(toJson)), ids[0], ids.at(-1)],
+      });
       const byId = new Map(rows.map((row) => [row.request_id, row]));
       return batch.map((settlement) => {
         const row = byId.get(settlement.requestId);

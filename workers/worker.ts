@@ -91,6 +91,7 @@ export async function startWorker(options: {
     routes,
     assets,
     signer: makeSigner(config),
+    logger,
     concurrency: config.imageConcurrency,
   });
   const taskList: TaskList = {
@@ -154,6 +155,7 @@ const ENGINE_SETTINGS = [
   'synchronous_commit=off',
   'plan_cache_mode=force_generic_plan',
   'enable_seqscan=off',
+  'enable_bitmapscan=off',
   'enable_hashjoin=off',
   'enable_mergejoin=off',
   'jit=off',

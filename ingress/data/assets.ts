@@ -66,6 +66,16 @@ export async function findAssetsOfRequests(
   return rows;
 }
 
+/** By kind and position. */
+export async function findAssetsOfRequest(
+  pool: Pool,
+  requestId: string,
+  accountId: string | null,
+  kinds: readonly AssetKind[],
+): Promise<Asset[]> {
+  return findAssetsOfRequests(pool, [requestId], accountId, kinds);
+}
+
 const LIST_ASSETS = {
   name: 'list_assets',
   text: `select ${COLUMNS} from app.assets a

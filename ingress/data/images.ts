@@ -4,7 +4,13 @@
  */
 import type { Pool } from '../../core/database.ts';
 import { IMAGE_TASK } from '../../core/images.ts';
-import { type Asset, findAsset, findAssetsOfRequests, findCachedResult } from './assets.ts';
+import {
+  type Asset,
+  findAsset,
+  findAssetsOfRequest,
+  findAssetsOfRequests,
+  findCachedResult,
+} from './assets.ts';
 import type { RequestState } from './requests.ts';
 
 export interface Generation {
@@ -42,7 +48,7 @@ export async function findGeneration(
 ): Promise<Generation | undefined> {
   const row = await findRow(pool, id, accountId);
   if (row === undefined) return undefined;
-  return { ...row, images: await findAssetsOfRequests(pool, [id], accountId, ['image']) };
+  return { ...row, images: await findAssetsOfRequest(pool, id, accountId, ['image']) };
 }
 
 /** The generation that answers the same question, if all its pictures are still there. */
@@ -60,7 +66,7 @@ export async function findCachedGeneration(
 export async function findImage(pool: Pool, id: string, accountId: string): Promise<Asset | undefined> {
   const found = await findAsset(pool, id, accountId);
   if (found !== undefined) return found.kind === 'image' ? found : undefined;
-  return (await findAssetsOfRequests(pool, [id], accountId, ['image']))[0];
+  return (await findAssetsOfRequest(pool, id, accountId, ['image']))[0];
 }
 
 const LIST_GENERATIONS = {

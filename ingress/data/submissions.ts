@@ -1,6 +1,7 @@
-/** The two statements of submitting: `app.submit_requests`, and the look at the books where its answer was lost. */
-import type { Pool } from '../../core/database.ts';
-import type { Quote } from '../../core/pricing.ts';
+/** The statements of submitting: `app.submit_funded_requests`, `app.submit_requests`, and the look at the books where an answer was lost. */
+import { type Pool, sqlStateOf } from '../../core/database.ts';
+import type { PaidJobPayload } from '../../core/jobs.ts';
+import { milliApToAp, type Quote } from '../../core/pricing.ts';
 
 export interface Submission {
   readonly id: string;
@@ -23,6 +24,8 @@ export interface Submission {
     readonly grantDailyAp: number | null;
   };
   readonly isGrantAllowed: boolean;
+  /** Some of the balance is purchased AP, as far as is known here. */
+  readonly isFunded: boolean;
   /** Granted AP may not be spent: no card on file. */
   readonly needsPurchased: boolean;
   /** The job's data. */
@@ -46,6 +49,12 @@ const SUBMIT = {
   name: 'submit_requests',
   text: 'select n, outcome, hold_ap, required_ap, available_ap, held_ap, cap_ap, resets_at, other_request_id from app.submit_requests($1, $2, $3)',
 };
+const SUBMIT_FUNDED = {
+  name: 'submit_funded_requests',
+  text: 'select app.submit_funded_requests($1, $2) as accepted',
+};
+/** What app.submit_funded_requests raises when what it saw of a balance holds no longer. */
+const FUNDS_CHANGED = 'SV001';
 const FIND_COMMITTED = {
   name: 'find_committed_requests',
   text: 'select id, hold_ap from app.requests where id = any ($1::uuid[])',
@@ -66,6 +75,39 @@ export async function submitRequests(
     ],
   });
   return rows;
+}
+
+/**
+ * Accepts those whose account's purchased AP pays for all the batch asks of it; undefined for each of the others, which
+ * `submitRequests` decides. For submissions that are `isPlain` only.
+ */
+export async function submitFundedRequests(
+  pool: Pool,
+  batch: readonly { readonly submission: Submission; readonly inputJson: string }[],
+): Promise<(SubmissionRow | undefined)[]> {
+  const rows = batch.map(({ submission }, index) => toFundedJson(submission, index));
+  const jobs = batch.map(({ submission, inputJson }) => toJobJson(submission, inputJson));
+  let accepted: Set<number>;
+  try {
+    const answer = await pool.query<{ accepted: number[] }>({
+      ...SUBMIT_FUNDED,
+      values: [JSON.stringify(rows), `[${jobs.join(',')}]`],
+    });
+    accepted = new Set(answer.rows[0]?.accepted);
+  } catch (error) {
+    if (sqlStateOf(error) !== FUNDS_CHANGED) throw error;
+    accepted = new Set();
+  }
+  return batch.map(({ submission }, index) =>
+    accepted.has(index + 1) ? acceptedRow(holdOf(submission)) : undefined,
+  );
+}
+
+/** Nothing but the balance has to be looked up for it. */
+export function isPlain(submission: Submission): boolean {
+  const { idempotency, caps } = submission;
+  const hasNoCaps = caps.perRequestAp === null && caps.dailyAp === null && caps.monthlyAp === null;
+  return idempotency === undefined && hasNoCaps && Number.isSafeInteger(holdMilliAp(submission));
 }
 
 /** Of these requests, the ones on the books, as if they were being accepted now. */
@@ -102,6 +144,52 @@ function toJson(submission: Submission, index: number): Record<string, unknown> 
     is_grant_allowed: submission.isGrantAllowed,
     needs_purchased: submission.needsPurchased,
   };
+}
+
+/** The most it can cost: what is held where the balance is no limit. */
+function holdOf(submission: Submission): number {
+  return milliApToAp(holdMilliAp(submission));
+}
+
+function holdMilliAp({ quote }: Submission): number {
+  return quote.fixedMilliAp + quote.maxUnits * quote.unitMilliAp;
+}
+
+/** The shape of app.funded_submission. */
+function toFundedJson(submission: Submission, index: number): Record<string, unknown> {
+  return {
+    n: index + 1,
+    id: submission.id,
+    account_id: submission.accountId,
+    key_id: submission.keyId,
+    area: submission.area,
+    task: submission.task,
+    model_id: submission.modelId,
+    price_id: submission.priceId,
+    is_stream: submission.isStream,
+    ingress_id: submission.ingressId,
+    hold_ap: holdOf(submission),
+    timeout_seconds: submission.timeoutSeconds,
+    is_grant_allowed: submission.isGrantAllowed,
+  };
+}
+
+/** The job as app.submit_requests writes it, around an input that is JSON already. */
+function toJobJson(submission: Submission, inputJson: string): string {
+  const createdAtMs = Date.now();
+  const payload: Omit<PaidJobPayload, 'input'> = {
+    id: submission.id,
+    accountId: submission.accountId,
+    modelId: submission.modelId,
+    priceId: submission.priceId,
+    isStream: submission.isStream,
+    ingressId: submission.ingressId,
+    holdAp: holdOf(submission),
+    units: submission.quote.maxUnits,
+    createdAtMs,
+    deadlineAtMs: createdAtMs + submission.timeoutSeconds * 1000,
+  };
+  return `${JSON.stringify(payload).slice(0, -1)},"input":${inputJson}}`;
 }
 
 function acceptedRow(holdAp: number): SubmissionRow {

@@ -15,7 +15,11 @@ export interface TestS3 {
 }
 
 const BUCKET = 'assets';
-const CLI = `require('@20minutes/s3rver/lib/cli').parseAsync().catch((error) => { console.error(error); process.exit(1); })`;
+const CLI = `
+  import(${JSON.stringify(import.meta.resolve('@20minutes/s3rver/lib/cli.js'))})
+    .then(({ default: cli }) => cli.parseAsync())
+    .catch((error) => { console.error(error); process.exit(1); });
+`;
 const LISTENING = /listening on \S+?:(\d+)/;
 
 export async function startS3(): Promise<TestS3> {

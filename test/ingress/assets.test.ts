@@ -38,6 +38,7 @@ describe('a file over HTTP', () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-assets-'));
     const app = new Koa<State>();
+    app.silent = true;
     app.use(requestId);
     app.use(language);
     app.use(errors(logger));

@@ -20,6 +20,7 @@ import {
   type TestService,
   withTestService,
 } from '../helpers/service.ts';
+import type { Case } from './error-case.ts';
 import { IMAGE_CASES } from './image-errors.ts';
 
 /**
@@ -48,29 +49,6 @@ const CHAT = '/v1/chat/completions';
 const GRANT_CAP_AP = 5000;
 const IP_DAILY_CAP = 3;
 const SECONDS_A_DAY = 86_400;
-
-/** What a case prepares: the refused call itself, its siblings, and what is to be undone. */
-export interface Prepared {
-  readonly call: (options: CallOptions) => Promise<Answer>;
-  readonly siblings?: object | ((answer: Answer) => object);
-  readonly release?: () => Promise<unknown>;
-}
-
-export interface Case {
-  readonly code: ErrorCode;
-  readonly when: string;
-  readonly given: (service: TestService, as: CallerOptions) => Promise<Prepared> | Prepared;
-  /** Not the catalogue's. */
-  readonly status?: number;
-  /** The key is not known, so the account's language is not either. */
-  readonly isStranger?: true;
-  /** The request was accepted and failed later: a row tells of it, and nothing else. */
-  readonly leavesFailedRequest?: true;
-  /** Bounds of Retry-After; none: the header must be absent. */
-  readonly retryAfter?: readonly [number, number];
-  /** Error lines the service logs for it. */
-  readonly logs?: true;
-}
 
 /** A chat call by a new caller. */
 function chat(

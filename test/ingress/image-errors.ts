@@ -3,7 +3,7 @@ import { BOUNDARY, FORM_HEADERS, form } from '../helpers/form.ts';
 import { IMAGE_MODEL, IMAGE_PRICES } from '../helpers/image-models.ts';
 import { makePng, makeZip } from '../helpers/pictures.ts';
 import { MODEL } from '../helpers/service.ts';
-import type { Case } from './errors.test.ts';
+import type { Case } from './error-case.ts';
 
 const IMAGES = '/v1/images/generations';
 const EDITS = '/v1/images/edits';

@@ -2,34 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { after, before, describe, it } from 'mocha';
-import { v7 } from 'uuid';
 import { isConnectionError, makePool, type Pool } from '../../core/database.ts';
 import type { Submission } from '../../ingress/data/submissions.ts';
 import { makeSubmit } from '../../ingress/submit.ts';
 import { makeAccount, selectOne, withDatabase } from '../helpers/database.ts';
-
-const HOLD_AP = 100;
-
-function submissionOf(accountId: string, input: unknown = {}): Submission {
-  return {
-    id: v7(),
-    accountId,
-    keyId: randomUUID(),
-    area: 'llm',
-    task: 'chat/completions',
-    modelId: 'chat-test',
-    priceId: 1,
-    isStream: false,
-    ingressId: null,
-    quote: { fixedMilliAp: HOLD_AP * 1000, unitMilliAp: 0, minUnits: 1, maxUnits: 1 },
-    timeoutSeconds: 600,
-    idempotency: undefined,
-    caps: { perRequestAp: null, dailyAp: null, monthlyAp: null, grantDailyAp: null },
-    isGrantAllowed: false,
-    needsPurchased: false,
-    input,
-  };
-}
+import { HOLD_AP, submissionOf } from '../helpers/submissions.ts';
 
 type Query = (statement: { name: string; text: string; values: unknown[] }) => Promise<{ rows: unknown[] }>;
 const poolOf = (query: Query): Pool => ({ query }) as unknown as Pool;

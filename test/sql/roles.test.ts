@@ -55,7 +55,7 @@ const FORBIDDEN = [
   'insert into app.assets select * from app.assets',
   'delete from app.assets',
   'insert into app.result_cache select * from app.result_cache',
-  `select app.store_results('{}', '{}')`,
+  `select app.store_results('[]')`,
   `create table app.mine ()`,
   `alter table app.ledger_entries disable trigger all`,
   'set session_replication_role = replica',

@@ -2,6 +2,8 @@
 import { ServiceError } from '../../../core/errors.ts';
 
 const DATA_URL = /^data:[\w.+-]+\/[\w.+-]+;base64,/;
+/** Four for three bytes, and line breaks. */
+const MOST_CHARACTERS_A_BYTE = 1.5;
 /** What is not of the alphabet, but for the padding at the end. */
 const PADDING = /={1,2}$/;
 
@@ -9,7 +11,7 @@ const PADDING = /={1,2}$/;
 export function bytesOfBase64(text: string, param: string, maxBytes: number): Buffer {
   const prefix = DATA_URL.exec(text.slice(0, 100))?.[0] ?? '';
   let encoded = prefix === '' ? text : text.slice(prefix.length);
-  if (encoded.length > maxBytes * 2)
+  if (encoded.length > maxBytes * MOST_CHARACTERS_A_BYTE)
     throw new ServiceError('invalid_parameter', { param, max_bytes: maxBytes });
   // command-line tools wrap it
   if (/\s/.test(encoded)) encoded = encoded.replace(/\s+/g, '');

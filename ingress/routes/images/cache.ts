@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import { assetKey } from '../../../core/assets/keys.ts';
 import type { Price } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import { findCachedGeneration, type Generation } from '../../data/images.ts';
@@ -51,11 +52,22 @@ export function cacheKeyOf(
 /** A result with all its pictures. None under an Idempotency-Key that was used before: then that request answers. */
 export async function findCached(
   ctx: Context,
-  { pool }: Pick<Services, 'pool'>,
+  { pool, files, logger }: Pick<Services, 'pool' | 'files' | 'logger'>,
   cacheKey: string,
 ): Promise<Generation | undefined> {
   const { accountId } = callerOf(ctx);
   const key = ctx.headers['idempotency-key'];
   if (typeof key === 'string' && (await hasIdempotencyKey(pool, accountId, key))) return undefined;
-  return findCachedGeneration(pool, accountId, cacheKey);
+  const found = await findCachedGeneration(pool, accountId, cacheKey);
+  if (found === undefined) return undefined;
+  try {
+    for (const image of found.images) (await files.store.open(assetKey(image), FIRST_BYTES)).destroy();
+    return found;
+  } catch (error) {
+    // what cannot be read is no answer: it is made anew
+    logger.error({ err: error, requestId: found.id }, 'a picture is not in the store');
+    return undefined;
+  }
 }
+
+const FIRST_BYTES = { start: 0, end: 1 };

@@ -149,9 +149,9 @@ export async function answerWithResult(
     res.end();
   } catch (error) {
     if (res.destroyed) return; // the caller left
-    if (!isBegun)
-      throw error instanceof AssetMissing ? new ServiceError('expired', {}, { cause: error }) : error;
-    logger.error({ err: error, requestId: result.id }, 'an answer broke off: a picture could not be read');
+    if (!isBegun && !(error instanceof AssetMissing)) throw error;
+    logger.error({ err: error, requestId: result.id }, 'a picture could not be read from the store');
+    if (!isBegun) throw new ServiceError('gone', {}, { cause: error });
     res.destroy();
   }
 }

@@ -2,8 +2,8 @@
 -- shown, and where a settlement says so they are the answer to the same question. Fails, and the settlement with it, when a file
 -- was not begun for its request: nobody pays for what is not there.
 --
--- p_items: settlements, of which only those in p_ended count.
-create or replace function app.store_results(p_items app.settlement[], p_ended uuid[]) returns void
+-- p_ended: JSON array of app.settlement.
+create or replace function app.store_results(p_ended json) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -17,9 +17,8 @@ declare
 begin
   with ended as materialized (
     select i.request_id, i.state, i.assets, i.cache_key
-      from unnest(p_items) i
-      -- a cancelled stream is charged for what was finished
-      where i.request_id = any (p_ended) and i.assets is not null and i.state in ('succeeded', 'cancelled')
+      from json_populate_recordset(null::app.settlement, p_ended) i
+      where i.state in ('succeeded', 'cancelled') -- a cancelled stream is charged for what was finished
   ), files as materialized (
     select e.request_id, f.id, f.bytes, f.sha256, f.details, now() + make_interval(days => f.retention_days) as expires_at
       from ended e cross join lateral json_populate_recordset(null::app.asset_file, e.assets) f

@@ -1,10 +1,12 @@
 -- Post or void: ends requests, each at most once. Deleting the hold decides who ends a request; whoever comes second
 -- changes nothing and is told how it ended.
 -- A cost above the hold is cut to the hold; what is not spent returns to the available balance.
+-- Balances are locked last, so that others wait for them only as long as the commit takes.
 --
 -- p_batch: JSON array of app.settlement. Returns a row per known request:
 --   is_settled: this call ended it; state, cost_ap: how it stands on the books now.
-create or replace function app.settle_requests(p_batch json)
+-- p_first, p_last: all its request ids lie between these; null: found out here, for some more work.
+create or replace function app.settle_requests(p_batch json, p_first uuid default null, p_last uuid default null)
 returns table (request_id uuid, is_settled boolean, state text, cost_ap bigint)
 language plpgsql
 security definer
@@ -16,123 +18,114 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  v_items app.settlement[];
-  -- the ids lie between these: v_items is sorted
-  v_first uuid;
-  v_last uuid;
-  v_resolved app.resolved_hold[];
-  v_buyers uuid[];
+  v_first uuid := p_first;
+  v_last uuid := p_last;
+  v_asked bigint;
+  v_resolved bigint;
   -- what this call ended
-  v_ended uuid[];
-  v_states text[];
-  v_costs bigint[];
-  v_scoped uuid[];
-  v_unanswered uuid[];
+  v_ended app.ended_request[];
+  -- of those, the ones with files
+  v_filed json;
+  v_buyers uuid[];
 begin
-  -- one settlement a request, in id order, so that two batches that overlap wait for each other instead of deadlocking
-  select array_agg(item order by item.request_id) into v_items
-    from (
-      select distinct on (i.request_id) i.* from json_populate_recordset(null::app.settlement, p_batch) i
-    ) item;
+  if v_first is null or v_last is null then
+    select (array_agg(i.request_id order by i.request_id))[1], (array_agg(i.request_id order by i.request_id desc))[1]
+      into v_first, v_last
+      from json_populate_recordset(null::app.settlement, p_batch) i;
+  end if;
 
-  v_first := v_items[1].request_id;
-  v_last := v_items[cardinality(v_items)].request_id;
-
-  with resolved as (
-    delete from app.holds h
-      using unnest(v_items) i
-      where h.request_id = i.request_id
-      returning h.request_id, h.account_id, h.amount_ap
+  -- in id order, so that two batches that overlap wait for each other instead of deadlocking
+  with item as materialized (
+    select distinct on (i.request_id) i.* from json_populate_recordset(null::app.settlement, p_batch) i order by i.request_id
+  ), resolved as materialized (
+    delete from app.holds h using item i where h.request_id = i.request_id returning h.request_id, h.amount_ap
+  ), ending as materialized (
+    select i.*, least(greatest(coalesce(i.cost_ap, 0), 0), r.amount_ap) as charge_ap
+      from resolved r join item i on i.request_id = r.request_id
+  ), finished as (
+    update app.requests q
+      set state = e.state,
+          cost_ap = e.charge_ap,
+          usage = e.usage,
+          provider = e.provider,
+          error_code = e.error_code,
+          error_details = e.error_details,
+          started_at = case
+            when e.state = 'succeeded' then coalesce(q.started_at, e.started_at, now())
+            else coalesce(q.started_at, e.started_at)
+          end,
+          finished_at = now()
+      from ending e
+      where q.id = e.request_id and q.id between v_first and v_last -- only their partitions are opened
+      returning q.id, q.account_id, q.hold_ap, q.cost_ap, q.state, q.capped_scopes is not null as is_capped, q.idempotency_key
+  ), results as (
+    insert into app.request_results (request_id, kind, body)
+    select e.request_id, e.result_kind, e.result from ending e where e.result is not null
   )
-  select array_agg(row(r.request_id, r.account_id, r.amount_ap)::app.resolved_hold) into v_resolved from resolved r;
+  select (select count(*) from item),
+         (select count(*) from resolved),
+         (select array_agg(f::app.ended_request) from finished f),
+         (select json_agg(e) filter (where e.assets is not null) from ending e)
+    into v_asked, v_resolved, v_ended, v_filed;
 
-  if v_resolved is not null then
-    -- in account order, as submit_requests locks them
-    select array_agg(b.account_id) filter (where b.purchased_ap > 0) into v_buyers
-      from (
-        select b.account_id, b.purchased_ap
-          from app.balances b
-          where b.account_id in (select r.account_id from unnest(v_resolved) r)
-          order by b.account_id
-          for update
-      ) b;
+  if v_resolved <> coalesce(cardinality(v_ended), 0) then
+    raise exception 'holds without a request between % and %', v_first, v_last;
+  end if;
 
-    with ending as materialized (
-      select i.*, h.account_id, least(greatest(coalesce(i.cost_ap, 0), 0), h.amount_ap) as charge_ap, h.amount_ap
-        from unnest(v_resolved) h
-        join unnest(v_items) i on i.request_id = h.request_id
-    ), totals as (
-      select account_id, sum(charge_ap)::bigint as charge_ap, sum(amount_ap)::bigint as hold_ap from ending group by account_id
-    ), paid as (
+  if v_filed is not null then
+    perform app.store_results(v_filed);
+  end if;
+  if v_ended is not null then
+    with ended as materialized (
+      select * from unnest(v_ended)
+    ), totals as materialized (
+      select e.account_id, sum(e.cost_ap)::bigint as charge_ap, sum(e.hold_ap)::bigint as hold_ap
+        from ended e group by e.account_id order by e.account_id
+    ), paid as materialized (
       update app.balances b
         set balance_ap = b.balance_ap - t.charge_ap,
             held_ap = b.held_ap - t.hold_ap,
             purchased_ap = greatest(b.purchased_ap - t.charge_ap, 0)
         from totals t
         where b.account_id = t.account_id
-        returning b.account_id, b.balance_ap + t.charge_ap as balance_before_ap
+        returning b.account_id, b.balance_ap + t.charge_ap as balance_before_ap, b.purchased_ap
     ), entries as (
       insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id)
-      select e.account_id, 'charge', -e.charge_ap,
-             p.balance_before_ap - sum(e.charge_ap) over (partition by e.account_id order by e.request_id), e.request_id
-        from ending e
+      select e.account_id, 'charge', -e.cost_ap,
+             p.balance_before_ap - sum(e.cost_ap) over (partition by e.account_id order by e.id), e.id
+        from ended e
         join paid p on p.account_id = e.account_id
-        where e.charge_ap > 0
-    ), finished as (
-      update app.requests q
-        set state = e.state,
-            cost_ap = e.charge_ap,
-            usage = e.usage,
-            provider = e.provider,
-            error_code = e.error_code,
-            error_details = e.error_details,
-            started_at = case
-              when e.state = 'succeeded' then coalesce(q.started_at, e.started_at, now())
-              else coalesce(q.started_at, e.started_at)
-            end,
-            finished_at = now()
-        from ending e
-        where q.id = e.request_id and q.id between v_first and v_last -- only their partitions are opened
-        returning q.id, q.state, q.cost_ap, q.capped_scopes, q.idempotency_key
-    ), results as (
-      insert into app.request_results (request_id, kind, body)
-      select e.request_id, e.result_kind, e.result from ending e where e.result is not null
+        where e.cost_ap > 0
     )
-    select array_agg(f.id), array_agg(f.state), array_agg(f.cost_ap),
-           array_agg(f.id) filter (where f.capped_scopes is not null),
-           array_agg(f.id) filter (where f.idempotency_key is not null and f.state <> 'succeeded')
-      into v_ended, v_states, v_costs, v_scoped, v_unanswered
-      from finished f;
+    select array_agg(p.account_id) into v_buyers
+      from paid p
+      join app.balances before on before.account_id = p.account_id -- as this statement found it
+      where p.purchased_ap = 0 and before.purchased_ap > 0;
 
-    if exists (select from unnest(v_items) i where i.assets is not null) then
-      perform app.store_results(v_items, v_ended);
-    end if;
-    if v_scoped is not null then
-      perform app.give_back_caps(v_scoped);
-    end if;
-    if v_unanswered is not null then
-      -- there is no answer to give again: the caller may try anew under the same key
-      delete from app.idempotency_keys k
-        using app.requests q
-        where q.id = any (v_unanswered) and k.account_id = q.account_id and k.key = q.idempotency_key
-          and k.request_id = q.id;
-    end if;
     if v_buyers is not null then
       -- spending granted AP from here on: other rules apply to the account
-      perform pg_notify('svc_accounts', b.account_id::text)
-        from app.balances b where b.account_id = any (v_buyers) and b.purchased_ap = 0;
+      perform pg_notify('svc_accounts', buyer::text) from unnest(v_buyers) buyer;
     end if;
-    delete from app.request_inputs i using unnest(v_resolved) r where i.request_id = r.request_id;
+    if exists (select from unnest(v_ended) e where e.is_capped) then
+      perform app.give_back_caps((select array_agg(e.id) from unnest(v_ended) e where e.is_capped));
+    end if;
+    if exists (select from unnest(v_ended) e where e.idempotency_key is not null and e.state <> 'succeeded') then
+      -- there is no answer to give again: the caller may try anew under the same key
+      delete from app.idempotency_keys k
+        using unnest(v_ended) e
+        where e.state <> 'succeeded' and k.account_id = e.account_id and k.key = e.idempotency_key and k.request_id = e.id;
+    end if;
+    delete from app.request_inputs i using unnest(v_ended) e where i.request_id = e.id;
   end if;
 
-  return query select e.id, true, e.state, e.cost_ap from unnest(v_ended, v_states, v_costs) e(id, state, cost_ap);
-  if cardinality(v_items) > coalesce(cardinality(v_ended), 0) then
+  return query select e.id, true, e.state, e.cost_ap from unnest(v_ended) e;
+  if v_asked > coalesce(cardinality(v_ended), 0) then
     -- ended before, by somebody else
     return query
       select q.id, false, q.state, q.cost_ap
-        from unnest(v_items) i
+        from json_populate_recordset(null::app.settlement, p_batch) i
         join app.requests q on q.id = i.request_id
-        where i.request_id <> all (coalesce(v_ended, '{}'));
+        where not exists (select from unnest(v_ended) e where e.id = i.request_id);
   end if;
 end
 $$;

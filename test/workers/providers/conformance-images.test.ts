@@ -4,23 +4,15 @@ import type { ImageCall, ProviderErrorKind } from '../../../workers/providers/pr
 import { startMockUpstream } from '../../helpers/mock-upstream.ts';
 import type { MockBehaviour } from '../../helpers/mock-upstream-wire.ts';
 import { SECRET_CREDENTIAL, SECRET_PROMPT } from './conformance.ts';
-import { describeImageAdapter, type ImageCallChanges, type ImageHarness } from './conformance-images.ts';
+import {
+  describeImageAdapter,
+  type ImageCallChanges,
+  type ImageHarness,
+  imageCall,
+} from './conformance-images.ts';
 
-function callOf(model: string, prompt: string, changes: ImageCallChanges = {}): ImageCall {
-  return {
-    requestId: '018f0000-0000-7000-8000-000000000001',
-    upstreamModel: model,
-    signal: new AbortController().signal,
-    prompt,
-    count: 1,
-    size: '64x64',
-    quality: 'low',
-    outputFormat: 'png',
-    partialImages: 0,
-    images: [],
-    mask: undefined,
-    ...changes,
-  };
+function callOf(upstreamModel: string, prompt: string, changes: ImageCallChanges = {}): ImageCall {
+  return imageCall({ upstreamModel, prompt, size: '64x64', quality: 'low', ...changes });
 }
 
 const FAILURES: Readonly<Record<ProviderErrorKind, MockBehaviour>> = {

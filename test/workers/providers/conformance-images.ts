@@ -182,6 +182,24 @@ export function describeImageAdapter(name: string, makeHarness: () => Promise<Im
   });
 }
 
+/** A call for one small picture, with nothing said that need not be. */
+export function imageCall(changes: ImageCallChanges = {}): ImageCall {
+  return {
+    requestId: '018f0000-0000-7000-8000-000000000001',
+    upstreamModel: 'u',
+    signal: new AbortController().signal,
+    prompt: 'A fox',
+    count: 1,
+    size: '8x8',
+    quality: undefined,
+    outputFormat: 'png',
+    partialImages: 0,
+    images: [],
+    mask: undefined,
+    ...changes,
+  };
+}
+
 export async function collectEvents(stream: AsyncIterable<ImageEvent>): Promise<ImageEvent[]> {
   const events: ImageEvent[] = [];
   for await (const event of stream) events.push(event);

@@ -1,0 +1,78 @@
+-- Reserve, record and enqueue, for the common case: requests with nothing to look up but the balance, of accounts whose
+-- purchased AP pays for everything the batch asks of them, and that have had their initial grant or may not have it. All
+-- others are left alone and go through submit_requests, which tells why one is refused. Where submit_requests locks a balance first, here the lock comes last: others wait for it only
+-- as long as the commit takes.
+--
+-- p_batch: JSON array of app.funded_submission, without idempotency keys or caps. Returns the n of those accepted.
+-- p_jobs: JSON array of the jobs' payloads, at the same positions; apart, since a string in them may be one that no text can hold.
+-- Error SV001: what was seen of a balance, or of the queue's task names, holds no longer; nothing was done.
+create or replace function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  c_hold_grace constant interval := '30 seconds'; -- after its deadline a request has this long to be settled by its worker
+  v_accepted integer[];
+  v_accounts uuid[];
+  v_holds bigint[];
+  v_jobs bigint;
+  v_rows bigint;
+begin
+  with item as materialized (
+    select i.*, now() + make_interval(secs => i.timeout_seconds) as deadline_at
+      from json_populate_recordset(null::app.funded_submission, p_batch) i
+  ), payer as materialized (
+    select w.account_id, w.hold_ap
+      from (
+        select account_id, sum(hold_ap)::bigint as hold_ap, bool_or(is_grant_allowed) as may_be_granted from item group by account_id
+      ) w
+      join app.balances b on b.account_id = w.account_id
+      where b.purchased_ap - b.held_ap >= w.hold_ap and not (w.may_be_granted and b.initial_grant_at is null)
+  ), accepted as materialized (
+    select i.* from item i join payer p on p.account_id = i.account_id
+  ), new_requests as (
+    insert into app.requests (
+      id, account_id, key_id, area, task, model_id, price_id, is_stream, hold_ap, ingress_id, deadline_at
+    )
+    select id, account_id, key_id, area, task, model_id, price_id, is_stream, hold_ap, ingress_id, deadline_at from accepted
+  ), new_holds as (
+    insert into app.holds (request_id, account_id, amount_ap, deadline_at)
+    select id, account_id, hold_ap, deadline_at + c_hold_grace from accepted
+  ), new_jobs as (
+    -- as graphile_worker.add_jobs does for jobs without key, queue and flags, at a quarter of its cost
+    insert into graphile_worker._private_jobs (task_id, payload, max_attempts)
+    select t.id, job.payload, 10
+      from json_array_elements(p_jobs) with ordinality job(payload, n)
+      join accepted a on a.n = job.n
+      join graphile_worker._private_tasks t on t.identifier = a.task
+    returning 1
+  )
+  select (select array_agg(a.n) from accepted a),
+         (select array_agg(p.account_id order by p.account_id) from payer p),
+         (select array_agg(p.hold_ap order by p.account_id) from payer p),
+         (select count(*) from new_jobs)
+    into v_accepted, v_accounts, v_holds, v_jobs;
+  if v_accepted is null then
+    return '{}';
+  end if;
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', v_jobs)::text);
+
+  -- in account order, as every function that locks several balances
+  update app.balances b
+    set held_ap = b.held_ap + c.hold_ap
+    from (
+      select u.account_id, u.hold_ap from unnest(v_accounts, v_holds) u(account_id, hold_ap) order by u.account_id
+    ) c
+    where b.account_id = c.account_id and b.purchased_ap - b.held_ap >= c.hold_ap;
+  get diagnostics v_rows = row_count;
+  if v_rows <> cardinality(v_accounts) or v_jobs <> cardinality(v_accepted) then
+    raise exception 'the balances or the tasks changed meanwhile' using errcode = 'SV001';
+  end if;
+  return v_accepted;
+end
+$$;
