@@ -21,7 +21,7 @@ describe('svc c2pa chain', () => {
     }
     expect(made[0]).to.not.equal(made[1]);
     const { stdout, stderr } = await run('svc', ['c2pa', 'chain'], {});
-    expect(stdout).to.match(/^-----BEGIN CERTIFICATE-----[^]+-----END PRIVATE KEY-----\n$/);
+    expect(stdout).to.match(/^-----BEGIN CERTIFICATE-----[\s\S]+-----END PRIVATE KEY-----\n$/);
     expect(stderr).to.equal('');
   });
 });
