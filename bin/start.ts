@@ -8,6 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
+import { makeAssetStore } from '../core/assets/make-store.ts';
 import { importCatalogue } from '../core/catalogue-file/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { makePool, type Pool, withTransaction } from '../core/database.ts';
@@ -56,12 +57,15 @@ const start = async (): Promise<{ logger: Logger; steps: readonly ShutdownStep[]
         ? makeLocalBus()
         : await makeRedisBus(config.redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
     steps.unshift({ name: 'relay', run: () => bus.close() });
-    const worker = await startWorker({ config, databaseUrl, bus, logger, env: process.env });
+    const store = await makeAssetStore(config);
+    steps.unshift({ name: 'assets', run: () => store.close() });
+    const worker = await startWorker({ config, databaseUrl, bus, store, logger, env: process.env });
     steps.unshift(...worker.shutdown);
     const ingress = await startIngress({
       config: { ...config, userTokenSecret: config.userTokenSecret ?? demo.userTokenSecret },
       databaseUrl,
       bus,
+      store,
       logger,
     });
     steps.unshift(...ingress.shutdown);

@@ -1,5 +1,5 @@
 /**
- * The command line: accounts, keys, credit, tokens, catalogue and ledger. With `--json` it prints one object on one line
+ * The command line: accounts, keys, credit, tokens, catalogue, ledger and certificates. With `--json` it prints one object on one line
  * (docs/catalogue.md, README.md), else text for a person. Exit status: 0 done, 1 failed or not in order, 2 wrong usage.
  * Each command's code is imported only when it runs.
  */
@@ -119,6 +119,14 @@ add(
   const { verifyProviders } = await import('./svc/verify.ts');
   print(await verifyProviders(loadConfig(), process.env), options.json);
 });
+
+const c2pa = program.command('c2pa').description('What pictures are signed with.');
+add(c2pa, 'chain', 'make a certificate chain and its key: C2PA_CERTIFICATE and C2PA_PRIVATE_KEY').action(
+  async (options: Json) => {
+    const { makeChain } = await import('./svc/c2pa.ts');
+    print(await makeChain(), options.json);
+  },
+);
 
 const ledger = program.command('ledger').description('The books.');
 add(ledger, 'check', 'compare balances, ledger, holds and requests; exit status 1 when they differ').action(

@@ -65,7 +65,7 @@ const READ_CATALOGUE = `
       'priority', priority, 'weight', weight) order by priority, provider), '[]') from app.routes) as routes,
     (select coalesce(json_agg(json_build_object('modelId', model_id, 'id', id, 'unit', unit, 'apInPer1k', ap_in_per_1k,
       'apOutPer1k', ap_out_per_1k, 'ap', ap, 'size', size, 'quality', quality, 'announcedAt', announced_at,
-      'effectiveAt', effective_at) order by effective_at), '[]') from app.prices) as prices,
+      'effectiveAt', effective_at) order by effective_at, id), '[]') from app.prices) as prices,
     (select coalesce(json_agg(json_build_object('slug', slug, 'name', name, 'tagline', tagline, 'provider', provider,
       'upstreamVoice', upstream_voice, 'modelId', model_id) order by slug), '[]') from app.voices) as voices`;
 

@@ -23,8 +23,18 @@ export interface Config {
   readonly edgeWaitSeconds: number;
   /** Seconds a chat request may take in all before it is voided. */
   readonly chatTimeoutSeconds: number;
+  /** Seconds an image request may take in all before it is voided. */
+  readonly imageTimeoutSeconds: number;
   /** Bytes of a JSON body that are read before it is refused. */
   readonly maxBodyBytes: number;
+  /** The same for a body with pictures in it, JSON or a form. */
+  readonly maxImageBodyBytes: number;
+  /** Bytes of large request bodies one ingress has in memory at once; others wait unread. */
+  readonly bodyBudgetBytes: number;
+  /** Where files are kept: `file:///path` or `s3://bucket/prefix?…`; undefined: `assets` in the data folder. */
+  readonly assetStore: string | undefined;
+  /** Days until a result's files expire. */
+  readonly assetRetentionDays: number;
   /** Requests waiting or running in the whole service before new ones are refused with 503. */
   readonly maxQueueDepth: number;
   /** Bytes of a stream in flight between worker and a slow reader. */
@@ -33,6 +43,12 @@ export interface Config {
   readonly slowReaderSeconds: number;
   /** Seconds between comments on an idle stream. */
   readonly streamCommentSeconds: number;
+
+  /** PEM texts of what pictures are signed with, leaf first; undefined: a chain of our own in DATA_DIR. */
+  readonly c2paCertificate: string | undefined;
+  readonly c2paPrivateKey: string | undefined;
+  /** Calls of unauthenticated tools by one client address per area and day; 0: no such cap. */
+  readonly ipDailyCap: number;
 
   /** For approximate yen amounts only. */
   readonly yenPerUsd: number;
@@ -49,6 +65,8 @@ export interface Config {
 
   /** Jobs one worker process runs at once: what matters is requests waiting on providers. */
   readonly workerConcurrency: number;
+  /** Image requests one worker process has under way at once: their pictures are in its memory. */
+  readonly imageConcurrency: number;
   readonly heartbeatSeconds: number;
   /** Silence after which a process is taken for dead. */
   readonly deadAfterSeconds: number;
@@ -77,11 +95,20 @@ export function loadConfig(env: Environment = process.env): Config {
 
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
     chatTimeoutSeconds: wholeNumber(env, 'CHAT_TIMEOUT_SECONDS', 600, 1, 86400),
+    imageTimeoutSeconds: wholeNumber(env, 'IMAGE_TIMEOUT_SECONDS', 600, 1, 86400),
+    maxImageBodyBytes: wholeNumber(env, 'MAX_IMAGE_BODY_BYTES', 50 * 1024 * 1024, 1024, 1024 ** 3),
     maxBodyBytes: wholeNumber(env, 'MAX_BODY_BYTES', 20 * 1024 * 1024, 1024, 1024 ** 3),
+    bodyBudgetBytes: wholeNumber(env, 'BODY_BUDGET_MB', 96, 1, 65_536) * 1024 * 1024,
+    assetStore: env.ASSET_STORE || undefined,
+    assetRetentionDays: wholeNumber(env, 'ASSET_RETENTION_DAYS', 30, 1, 3650),
     maxQueueDepth: wholeNumber(env, 'MAX_QUEUE_DEPTH', 20_000, 1, 10_000_000),
     streamWindowBytes: wholeNumber(env, 'STREAM_WINDOW_BYTES', 256 * 1024, 16 * 1024, 64 * 1024 * 1024),
     slowReaderSeconds: wholeNumber(env, 'SLOW_READER_SECONDS', 30, 1, 3600),
     streamCommentSeconds: wholeNumber(env, 'STREAM_COMMENT_SECONDS', 15, 1, 3600),
+
+    c2paCertificate: env.C2PA_CERTIFICATE || undefined,
+    c2paPrivateKey: env.C2PA_PRIVATE_KEY || undefined,
+    ipDailyCap: wholeNumber(env, 'IP_DAILY_CAP', 1000, 0, 1_000_000_000),
 
     yenPerUsd: wholeNumber(env, 'YEN_PER_USD', 150, 1, 10_000),
     initialGrantAp: wholeNumber(env, 'INITIAL_GRANT_AP', 100_000, 0, 1_000_000_000),
@@ -92,6 +119,7 @@ export function loadConfig(env: Environment = process.env): Config {
     minimumOutputTokens: wholeNumber(env, 'MINIMUM_OUTPUT_TOKENS', 16, 1, 4096),
 
     workerConcurrency: wholeNumber(env, 'WORKER_CONCURRENCY', 1000, 1, 10_000),
+    imageConcurrency: wholeNumber(env, 'IMAGE_CONCURRENCY', 64, 1, 10_000),
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 

@@ -65,6 +65,11 @@ export function chatCostAp(
   return milliApToAp(usage.promptTokens * price.apInPer1k + usage.completionTokens * price.apOutPer1k);
 }
 
+/** The hold for an image request: as many pictures as are asked for, or none at all; a unit is one picture. */
+export function quoteImages(priceAp: number, count: number): Quote {
+  return { fixedMilliAp: 0, unitMilliAp: priceAp * 1000, minUnits: count, maxUnits: count };
+}
+
 /** The price in force at a moment among the prices of one model, size and quality. */
 export function priceInForce(prices: readonly Price[], at: Date): Price | undefined {
   let found: Price | undefined;

@@ -7,13 +7,25 @@ import { ServiceError } from '../core/errors.ts';
 import type { Handler, Middleware, State } from './context.ts';
 import { accountMaySpend, authenticate } from './middleware/authenticate.ts';
 import { errors } from './middleware/errors.ts';
+import { capAddress } from './middleware/ip-daily-cap.ts';
 import { language } from './middleware/language.ts';
 import { countRate, refuseOverRate } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requireScope } from './middleware/scope.ts';
+import { isId } from './parameters.ts';
 import { chatCompletions } from './routes/chat/completions.ts';
 import { getCredits } from './routes/credits.ts';
 import { getHealth, getHealthStats } from './routes/health.ts';
+import { getImageCandidate } from './routes/images/candidate.ts';
+import { editImages } from './routes/images/edit.ts';
+import { getImageFile } from './routes/images/file.ts';
+import { generateImages } from './routes/images/generate.ts';
+import { postInspect } from './routes/images/inspect.ts';
+import { listImages } from './routes/images/list.ts';
+import { listImageModels } from './routes/images/models.ts';
+import { removeImage } from './routes/images/remove.ts';
+import { retrieveImage } from './routes/images/retrieve.ts';
+import { getImageStatus } from './routes/images/status.ts';
 import { getIndex } from './routes/index.ts';
 import { getKey } from './routes/key.ts';
 import { getModel, listChatModels, listModels } from './routes/models.ts';
@@ -45,6 +57,12 @@ export function makeApp(services: Services): Koa<State> {
     requireScope(scope),
     refuseOverRate,
   ];
+  const scoped = (scope: Parameters<typeof requireScope>[0]): Middleware[] => [
+    known,
+    counted,
+    requireScope(scope),
+    refuseOverRate,
+  ];
   const on = (
     method: 'get' | 'post' | 'delete',
     path: string,
@@ -53,6 +71,11 @@ export function makeApp(services: Services): Koa<State> {
   ): void => {
     where[method](path, ...(handlers as readonly unknown[] as RouterMiddleware<State>[]));
   };
+
+  /** Beside paths of one more word: a word that is no id is of none of these. */
+  const anId: Middleware = (ctx, next) =>
+    (isId(String(ctx.params.id)) ? next() : missing(ctx, next)) as Promise<void>;
+  const missing = notFound(routers);
 
   on('get', '/', [getIndex(() => endpointsOf(routers))]);
   on('get', '/health', [getHealth(services)]);
@@ -63,6 +86,20 @@ export function makeApp(services: Services): Koa<State> {
 
   on('post', '/v1/chat/completions', [...paid('llm'), chatCompletions(services)], busiest);
 
+  for (const base of ['/v1/images', '/v2.5/images']) {
+    on('post', `${base}/generations`, [...paid('images'), generateImages(services)]);
+    on('post', `${base}/edits`, [...paid('images'), editImages(services)]);
+    on('post', `${base}/inspect`, [capAddress(services.addressCap, 'images'), postInspect(services)]);
+    on('get', `${base}/models`, [listImageModels(services)]);
+    on('get', `${base}/status/:id`, [...keyed, getImageStatus(services)]);
+    on('get', `${base}/file/:id`, [...scoped('images'), getImageFile(services)]);
+    on('get', `${base}/candidate/:id`, [...scoped('images'), getImageCandidate(services)]);
+    on('get', base, [...scoped('images'), listImages(services)]);
+    on('get', `${base}/:id`, [anId, ...scoped('images'), retrieveImage(services)]);
+    on('delete', `${base}/:id`, [anId, ...scoped('images'), removeImage(services)]);
+  }
+  on('get', '/v2.5/models', [listModels(services)]);
+
   on('get', '/v1/requests', [...keyed, getRequests(services)]);
   on('get', '/v1/requests/:id', [...keyed, getRequest(services)]);
   on('post', '/v1/requests/:id/cancel', [...keyed, postCancel(services)]);
@@ -70,15 +107,24 @@ export function makeApp(services: Services): Koa<State> {
   on('get', '/v1/key', [...keyed, getKey(services)]);
 
   for (const each of routers) app.use(each.routes());
-  app.use(notFound(routers));
+  app.use(missing);
   return app;
+}
+
+/** Its paths are those of ids alone. */
+const IS_IMAGE = /\/images\/:id$/;
+
+function lastWord(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** A known path with another method: 405 with `Allow`. Anything else: 404. Both with code `not_found`. */
 function notFound(routers: readonly Router<State>[]): Middleware {
   return (ctx) => {
     const methods = layersOf(routers)
-      .filter((layer) => layer.match(ctx.path))
+      .filter(
+        (layer) => layer.match(ctx.path) && (!IS_IMAGE.test(String(layer.path)) || isId(lastWord(ctx.path))),
+      )
       .flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new ServiceError('not_found');
     ctx.set('Allow', [...new Set(methods)].join(', '));

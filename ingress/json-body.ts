@@ -1,9 +1,9 @@
 /**
  * Check 5, first half: reads a JSON body, cut off at the limit while it arrives. The bytes are hashed for idempotency where asked.
  */
-import getRawBody from 'raw-body';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
+import { readRawBody } from './raw-body.ts';
 
 export interface JsonBody {
   readonly value: unknown;
@@ -18,22 +18,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 export async function readJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
   const type = ctx.headers['content-type'];
   if (type !== undefined && !JSON_TYPE.test(type)) throw new ServiceError('invalid_json');
-  if (ctx.headers['content-encoding'] !== undefined && ctx.headers['content-encoding'] !== 'identity') {
-    throw new ServiceError('invalid_json');
-  }
-  let raw: Buffer;
-  try {
-    // biome-ignore lint/nursery/useAwaitThenable: without a callback it answers with a promise
-    raw = await getRawBody(ctx.req, { limit: maxBytes, length: ctx.headers['content-length'] ?? null });
-  } catch (error) {
-    const { type: kind } = error as { type?: string };
-    // what is still on its way will not be read: the connection ends with the answer
-    ctx.set('Connection', 'close');
-    if (kind === 'entity.too.large') {
-      throw new ServiceError('invalid_parameter', { param: 'body', max_bytes: maxBytes });
-    }
-    throw new ServiceError('invalid_json', {}, { cause: error });
-  }
+  const raw = await readRawBody(ctx, maxBytes);
   let value: unknown;
   try {
     value = JSON.parse(raw.toString('utf8'));

@@ -3,6 +3,7 @@
  */
 import { type Catalogue, type Model, type ModelType, pricesOf } from '../core/catalogue.ts';
 import { ServiceError } from '../core/errors.ts';
+import { chooseImagePrice, imagePricesInForce } from '../core/image-prices.ts';
 import type { Price } from '../core/pricing.ts';
 import type { Caller } from './key-cache.ts';
 
@@ -28,4 +29,32 @@ export function priceOf(model: Model, at: Date): Price {
   const { current } = pricesOf(model, at);
   if (current === undefined) throw new ServiceError('model_not_found', { param: 'model' });
   return current;
+}
+
+/** Of an image model, the price in force for a size and quality; those not named are chosen. */
+export function imagePriceOf(
+  model: Model,
+  at: Date,
+  wanted: { readonly size: string | undefined; readonly quality: string | undefined },
+): Price {
+  const rows = imagePricesInForce(model, at);
+  if (rows.length === 0) throw new ServiceError('model_not_found', { param: 'model' });
+  const choice = chooseImagePrice(rows, wanted);
+  if ('price' in choice) return choice.price;
+  const { notPriced, allowed } = choice;
+  throw new ServiceError(notPriced === 'size' ? 'size_not_priced' : 'quality_not_priced', {
+    param: notPriced,
+    allowed,
+  });
+}
+
+/** The model for requests that name none: the one the catalogue recommends, else the only one of its type on offer. */
+export function defaultModel(catalogue: Catalogue, type: ModelType, at: Date): Model | undefined {
+  const ofType = offered(catalogue.models.values(), at).filter((model) => model.type === type);
+  return ofType.find((model) => model.recommended) ?? (ofType.length === 1 ? ofType[0] : undefined);
+}
+
+/** Models with a price in force: one whose first price is still to come is not sold yet. */
+export function offered(models: Iterable<Model>, at: Date): Model[] {
+  return [...models].filter((model) => model.prices.some((price) => price.effectiveAt <= at));
 }

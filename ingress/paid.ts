@@ -13,7 +13,7 @@ import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
-import { eventText, STREAM_END, streamEvents } from './stream.ts';
+import { replayEvents, type StreamShape, streamEvents } from './stream.ts';
 
 export interface PaidRequest {
   readonly area: string;
@@ -25,13 +25,37 @@ export interface PaidRequest {
   readonly isStream: boolean;
   /** The job's data. */
   readonly input: unknown;
-  /** The body as sent, for idempotency. */
+  /** The body as sent, or a digest of it: what tells two requests under one Idempotency-Key apart. */
   readonly rawBody: Buffer;
   /** When the caller leaves before a non-streamed answer: stop (chat), or finish for collection by id. */
   readonly stopWhenCallerLeaves: boolean;
+  /** How the area shows what is stored; none: as it is stored. */
+  readonly presentation?: Presentation;
 }
 
-export async function runPaid(ctx: Context, services: Services, request: PaidRequest): Promise<void> {
+/** What is stored of an area's results, as its callers are to see it. */
+export interface Presentation {
+  /** The headers of every answer that has to do with this request. */
+  announce(ctx: Context, id: string): void;
+  /** Where the request is collected. */
+  statusPath(id: string): string;
+  /** Throws ServiceError where what a stored result names is no longer there. */
+  requireKept(ctx: Context, id: string): Promise<void>;
+  /** Answers with a stored JSON result. */
+  answer(ctx: Context, id: string, stored: string): Promise<void>;
+  stream(ctx: Context, id: string): StreamShape;
+}
+
+/** Whether the request was accepted: what the route stored for its job is the job's from then on. */
+export type PaidOutcome = 'accepted' | 'replayed';
+
+/** `onSubmitted` is told as soon as that is known; where this throws before, nothing was accepted. */
+export async function runPaid(
+  ctx: Context,
+  services: Services,
+  request: PaidRequest,
+  onSubmitted?: (outcome: PaidOutcome) => void,
+): Promise<void> {
   const caller = callerOf(ctx);
   const { requestId } = ctx.state;
   const idempotency = idempotencyOf(ctx, request.rawBody);
@@ -65,13 +89,18 @@ export async function runPaid(ctx: Context, services: Services, request: PaidReq
       input: request.input,
     });
     if (submitted.outcome === 'replay') {
-      await replay(ctx, services, submitted.requestId, request.isStream);
+      onSubmitted?.('replayed');
+      await replay(ctx, services, submitted.requestId, request);
       return;
     }
+    onSubmitted?.('accepted');
     ctx.set('x-svc-model', request.modelId);
-    if (isAsync) answerAccepted(ctx, services, requestId);
-    else if (request.isStream) await streamEvents(ctx, services.config, pending);
-    else await answerWhenFinished(ctx, services, pending, request.stopWhenCallerLeaves);
+    request.presentation?.announce(ctx, requestId);
+    if (isAsync) answerAccepted(ctx, services, requestId, request);
+    else if (request.isStream) {
+      const shape = request.presentation?.stream(ctx, requestId);
+      await streamEvents(ctx, services.config, pending, shape);
+    } else await answerWhenFinished(ctx, services, pending, request);
   } finally {
     pending.forget();
   }
@@ -81,10 +110,10 @@ async function answerWhenFinished(
   ctx: Context,
   services: Services,
   pending: Pending,
-  stopWhenCallerLeaves: boolean,
+  request: PaidRequest,
 ): Promise<void> {
   const onClose = (): void => {
-    if (ctx.res.writableFinished || !stopWhenCallerLeaves) return;
+    if (ctx.res.writableFinished || !request.stopWhenCallerLeaves) return;
     pending.abort();
     // without the relay only the books can tell the worker
     if (!services.relay.isConnected) void cancelUnheard(services, pending.id, callerOf(ctx).accountId);
@@ -98,8 +127,8 @@ async function answerWhenFinished(
   const finished = await Promise.race([pending.finished, timeout]);
   clearTimeout(timer);
   ctx.res.off('close', onClose);
-  if (finished === undefined) answerAccepted(ctx, services, pending.id);
-  else answerFinished(ctx, finished);
+  if (finished === undefined) answerAccepted(ctx, services, pending.id, request);
+  else await answerFinished(ctx, finished, request);
 }
 
 async function cancelUnheard({ pool, logger }: Services, id: string, accountId: string): Promise<void> {
@@ -111,38 +140,65 @@ async function cancelUnheard({ pool, logger }: Services, id: string, accountId: 
 }
 
 /** 202: the job goes on, the caller collects. */
-function answerAccepted(ctx: Context, { config }: Services, id: string): void {
-  const statusUrl = `/v1/requests/${id}`;
+function answerAccepted(
+  ctx: Context,
+  { config }: Services,
+  id: string,
+  { presentation }: Pick<PaidRequest, 'presentation'>,
+): void {
+  const statusUrl = presentation?.statusPath(id) ?? `/v1/requests/${id}`;
   ctx.status = 202;
   ctx.set('Location', statusUrl);
   ctx.set('Retry-After', '2');
   ctx.body = { id, status: 'queued', status_url: publicUrl(ctx, config, statusUrl) };
 }
 
-function answerFinished(ctx: Context, finished: FinishedFrame): void {
+async function answerFinished(
+  ctx: Context,
+  finished: FinishedFrame,
+  { presentation }: PaidRequest,
+): Promise<void> {
   if (finished.state !== 'succeeded' || finished.body === undefined) throw errorOf(finished);
   ctx.set('x-svc-ap-cost', String(finished.costAp));
+  await answerStored(ctx, finished.id, finished.body, presentation);
+}
+
+async function answerStored(
+  ctx: Context,
+  id: string,
+  stored: string,
+  presentation: Presentation | undefined,
+): Promise<void> {
+  if (presentation !== undefined) {
+    await presentation.answer(ctx, id, stored);
+    return;
+  }
   ctx.type = 'application/json';
-  ctx.body = finished.body;
+  ctx.body = stored;
 }
 
 /** The first answer again, free. */
-async function replay(ctx: Context, services: Services, id: string, isStream: boolean): Promise<void> {
+async function replay(
+  ctx: Context,
+  services: Services,
+  id: string,
+  { isStream, presentation }: PaidRequest,
+): Promise<void> {
   const caller = callerOf(ctx);
   const request = await findRequest(services.pool, id, caller.accountId);
   if (request?.result == null) throw new ServiceError('expired');
+  await presentation?.requireKept(ctx, id);
   ctx.set('Idempotency-Replayed', 'true');
   ctx.set('x-svc-model', request.modelId);
+  presentation?.announce(ctx, id);
   if (request.result.kind === 'json') {
     ctx.set('x-svc-ap-cost', '0');
-    ctx.type = 'application/json';
-    ctx.body = request.result.body;
+    await answerStored(ctx, id, request.result.body, presentation);
     return;
   }
   if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
-  ctx.type = 'text/event-stream';
-  ctx.set('Cache-Control', 'no-cache, no-transform');
-  ctx.body = eventText(request.result.body.split('\n')) + STREAM_END;
+  const events = request.result.body.split('\n');
+  await replayEvents(ctx, services.config, events, presentation?.stream(ctx, id));
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;

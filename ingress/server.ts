@@ -4,20 +4,27 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
+import { makeAssetFiles } from '../core/assets/files.ts';
+import type { AssetStore } from '../core/assets/store.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
+import { makeInspector } from '../core/provenance/inspector.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { makeApp } from './app.ts';
+import { makeBodyBudget } from './body-budget.ts';
 import { answerClientError } from './client-errors.ts';
+import { makeCounters } from './counters.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
+import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
 import { makeRelay, type Relay } from './relay.ts';
+import { makeStorageHealth } from './storage-health.ts';
 import { makeSubmit } from './submit.ts';
 
 export interface Ingress {
@@ -40,9 +47,11 @@ export async function startIngress(options: {
   config: Config;
   databaseUrl: string;
   bus: Bus;
+  /** Not closed with the ingress. */
+  store: AssetStore;
   logger: Logger;
 }): Promise<Ingress> {
-  const { config, databaseUrl, bus, logger } = options;
+  const { config, databaseUrl, bus, store, logger } = options;
   const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
   const ingressId = uuidv4();
   const poolOptions = {
@@ -91,10 +100,12 @@ export async function startIngress(options: {
   await load.refresh();
   const relay = await makeRelay({ ingressId, bus, pool, logger });
   const submit = makeSubmit(submitPool, config.initialGrantAp);
-  const rateLimiter = makeRateLimiter(
+  const counters = makeCounters(
     config.redisUrl,
     onError('the rate limiter counts by itself: Redis does not answer'),
   );
+  const inspector = makeInspector(config);
+  const now = (): Date => new Date();
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -107,11 +118,16 @@ export async function startIngress(options: {
     pool,
     catalogue,
     keys,
-    rateLimiter,
+    rateLimiter: makeRateLimiter(counters),
+    addressCap: makeAddressCap({ counters, dailyCap: config.ipDailyCap, now }),
     submit,
     relay,
     load,
-    now: () => new Date(),
+    inspector,
+    files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
+    bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
+    isStorageUp: makeStorageHealth(store, logger),
+    now,
   });
   const handle = app.callback();
   const open = new Set<ServerResponse>();
@@ -147,7 +163,8 @@ export async function startIngress(options: {
           catalogue.close();
           await submit.drain();
           await keys.close();
-          await rateLimiter.close();
+          counters.close();
+          await inspector.close();
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();

@@ -10,23 +10,43 @@ import type { Context } from './context.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 
+/** How an area's events are written. */
+export interface StreamShape {
+  /** Text at once, or bit by bit where a file stands in it: then never more of it than the caller takes. */
+  text(events: readonly string[]): string | AsyncIterable<string>;
+  /** What follows the last event when all went well. */
+  readonly end: string;
+  /** Headers go out after this long although there is no event yet; none: with the first event or comment. */
+  readonly openAfterMs?: number;
+  /** A caller that leaves ends its request; else it is finished, to be collected. */
+  readonly stopWhenCallerLeaves: boolean;
+}
+
 /** Bytes taken between two acknowledgements, and never more than a quarter of what may be in flight. */
 const ACKNOWLEDGE_BYTES = 64 * 1024;
 
-type StreamConfig = Pick<Config, 'streamCommentSeconds' | 'streamWindowBytes'>;
+/** As the worker counts it: "data: " and the blank line. */
+const FRAMING_BYTES = 8;
+
+type StreamConfig = Pick<Config, 'streamCommentSeconds' | 'streamWindowBytes' | 'slowReaderSeconds'>;
 
 /**
  * Relays a stream to its end. Nothing is sent before the first event, so a request that fails at once is answered with its
  * proper status; after that an error is the stream's last event.
  */
-export async function streamEvents(ctx: Context, config: StreamConfig, pending: Pending): Promise<void> {
+export async function streamEvents(
+  ctx: Context,
+  config: StreamConfig,
+  pending: Pending,
+  shape: StreamShape = EVENTS_AS_THEY_ARE,
+): Promise<void> {
   const { res } = ctx;
   let isGone = false;
   let wake = (): void => {};
   const leave = (): void => {
     if (res.writableFinished || isGone) return;
     isGone = true;
-    pending.abort();
+    if (shape.stopWhenCallerLeaves) pending.abort();
     wake();
   };
   res.once('close', leave);
@@ -39,31 +59,17 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
     wake(); // also when it was finished before anybody asked
   });
 
-  let isOpen = false;
-  let sentBytes = 0;
+  const writer = makeWriter(ctx, config, shape);
   let acknowledgedBytes = 0;
   const acknowledgeBytes = Math.min(ACKNOWLEDGE_BYTES, config.streamWindowBytes / 4);
-  const commentMs = config.streamCommentSeconds * 1000;
-  const idle = setInterval(() => {
-    if (!isOpen) {
-      open(ctx);
-      isOpen = true;
-    }
-    res.write(': waiting\n\n');
-  }, commentMs);
   try {
     for (;;) {
       const events = pending.takeEvents();
       if (events.length > 0) {
-        idle.refresh();
-        if (!isOpen) open(ctx);
-        isOpen = true;
-        const text = eventText(events);
-        sentBytes += Buffer.byteLength(text);
-        if (!res.write(text)) await drained(res);
-        if (sentBytes - acknowledgedBytes >= acknowledgeBytes) {
-          pending.acknowledge(sentBytes);
-          acknowledgedBytes = sentBytes;
+        await writer.write(events);
+        if (writer.sentBytes - acknowledgedBytes >= acknowledgeBytes) {
+          pending.acknowledge(writer.sentBytes);
+          acknowledgedBytes = writer.sentBytes;
         }
         continue;
       }
@@ -75,26 +81,125 @@ export async function streamEvents(ctx: Context, config: StreamConfig, pending: 
       await Promise.resolve(); // lets `finished` be set when that is what woke us
     }
   } finally {
-    clearInterval(idle);
+    writer.stop();
     pending.onEvents = undefined;
     if (isGone) ctx.respond = false;
   }
   if (pending.isForked) ctx.res.destroy();
-  else end(ctx, finished, isOpen);
+  else end(ctx, finished, writer.isOpen, shape);
+}
+
+/** Events that are stored, from the first to the last. */
+export async function replayEvents(
+  ctx: Context,
+  config: StreamConfig,
+  events: readonly string[],
+  shape: StreamShape = EVENTS_AS_THEY_ARE,
+): Promise<void> {
+  const writer = makeWriter(ctx, config, shape);
+  try {
+    await writer.write(events);
+    writer.open();
+  } finally {
+    writer.stop();
+  }
+  ctx.res.end(shape.end);
+}
+
+interface Writer {
+  readonly isOpen: boolean;
+  /** Sends the headers, where that was not done. */
+  open(): void;
+  /** Of events, as the worker counts them. */
+  readonly sentBytes: number;
+  write(events: readonly string[]): Promise<void>;
+  /** No more comments. */
+  stop(): void;
+}
+
+/** Writes at the caller's pace, and a comment whenever there was nothing for a while. */
+function makeWriter(ctx: Context, config: StreamConfig, shape: StreamShape): Writer {
+  const { res } = ctx;
+  let isOpen = false;
+  let isWriting = false;
+  let sentBytes = 0;
+  const openNow = (): void => {
+    if (!isOpen) writeHead(ctx);
+    isOpen = true;
+  };
+  const idle = setInterval(() => {
+    if (isWriting) return; // an event that is written bit by bit must not be torn apart
+    openNow();
+    res.write(': waiting\n\n');
+  }, config.streamCommentSeconds * 1000);
+  const opening =
+    shape.openAfterMs === undefined
+      ? undefined
+      : setTimeout(() => {
+          if (isWriting || res.destroyed) return;
+          openNow();
+          res.flushHeaders();
+        }, shape.openAfterMs);
+
+  async function writeBits(bits: AsyncIterable<string>, events: readonly string[]): Promise<void> {
+    isWriting = true;
+    try {
+      for await (const bit of bits) {
+        openNow();
+        if (res.destroyed) break;
+        if (!res.write(bit)) await drained(res, config.slowReaderSeconds * 1000);
+      }
+    } catch (error) {
+      if (!isOpen) throw error;
+      res.destroy(); // half an event is out: only the end of the connection can tell
+    } finally {
+      isWriting = false;
+    }
+    for (const event of events) sentBytes += Buffer.byteLength(event) + FRAMING_BYTES;
+  }
+
+  return {
+    get isOpen() {
+      return isOpen;
+    },
+    get sentBytes() {
+      return sentBytes;
+    },
+    open: openNow,
+    async write(events) {
+      idle.refresh();
+      const text = shape.text(events);
+      if (typeof text !== 'string') {
+        await writeBits(text, events);
+        return;
+      }
+      openNow();
+      sentBytes += Buffer.byteLength(text);
+      if (!res.write(text)) await drained(res);
+    },
+    stop() {
+      clearInterval(idle);
+      clearTimeout(opening);
+    },
+  };
 }
 
 /** JSON texts as server-sent events. */
-export function eventText(events: readonly string[]): string {
+function eventText(events: readonly string[]): string {
   return events.map((event) => `data: ${event}\n\n`).join('');
 }
 
-/** The convention's last event of a stream that went well. */
-export const STREAM_END = 'data: [DONE]\n\n';
+/** Chat: an event is what the worker made it, and the convention has a last one. */
+const EVENTS_AS_THEY_ARE: StreamShape = {
+  text: eventText,
+  end: 'data: [DONE]\n\n',
+  stopWhenCallerLeaves: true,
+};
 
-function end(ctx: Context, finished: FinishedFrame, isOpen: boolean): void {
+function end(ctx: Context, finished: FinishedFrame, isOpen: boolean, shape: StreamShape): void {
   if (finished.state === 'succeeded') {
-    if (!isOpen) open(ctx);
-    ctx.res.end(STREAM_END);
+    if (!isOpen) writeHead(ctx);
+    ctx.res.end(shape.end);
     return;
   }
   const error = errorOf(finished);
@@ -102,7 +207,7 @@ function end(ctx: Context, finished: FinishedFrame, isOpen: boolean): void {
   ctx.res.end(`data: ${JSON.stringify(errorBody(error.code, ctx.state.language, error.details))}\n\n`);
 }
 
-function open(ctx: Context): void {
+function writeHead(ctx: Context): void {
   ctx.respond = false; // from here on the response is written by hand
   ctx.res.writeHead(200, {
     'Content-Type': 'text/event-stream; charset=utf-8',
@@ -111,9 +216,12 @@ function open(ctx: Context): void {
   });
 }
 
-function drained(res: ServerResponse): Promise<void> {
+/** Resolves when more can be written, or nobody is there any more; a reader that takes nothing for so long is cut off. */
+export function drained(res: ServerResponse, patienceMs?: number): Promise<void> {
   return new Promise((resolve) => {
+    const timer = patienceMs === undefined ? undefined : setTimeout(() => res.destroy(), patienceMs);
     const done = (): void => {
+      clearTimeout(timer);
       res.off('drain', done);
       res.off('close', done);
       resolve();

@@ -27,6 +27,14 @@ create type admin.price_unit as enum ('per_1k_tokens', 'per_1k_characters', 'per
 
 create type admin.request_state as enum ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired');
 
+create type app.asset_file as (
+  id uuid,
+  bytes bigint,
+  sha256 text,
+  details jsonb,
+  retention_days integer
+);
+
 create type app.ended_request as (
   id uuid,
   account_id uuid,
@@ -69,7 +77,9 @@ create type app.settlement as (
   error_details jsonb,
   started_at timestamp with time zone,
   result_kind text,
-  result text
+  result text,
+  assets json,
+  cache_key text
 );
 
 create type app.submission as (
@@ -143,6 +153,40 @@ create table app.announcements (
   constraint announcements_pkey PRIMARY KEY (id),
   constraint announcements_price_id_fkey FOREIGN KEY (price_id) REFERENCES app.prices(id),
   constraint announcement_kind_is_known CHECK (kind = ANY (ARRAY['price'::text, 'notice'::text]))
+);
+
+create table app.assets (
+  id uuid not null,
+  account_id uuid not null,
+  request_id uuid,
+  kind text not null,
+  "position" integer default 0 not null,
+  content_type text not null,
+  bytes bigint,
+  sha256 bytea,
+  details jsonb default '{}'::jsonb not null,
+  state text default 'writing'::text not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  purged_at timestamp with time zone,
+  sweep_at timestamp with time zone default (now() + '01:00:00'::interval),
+  constraint assets_pkey PRIMARY KEY (id),
+  constraint asset_bytes_not_negative CHECK (bytes >= 0),
+  constraint asset_content_type_is_one CHECK (content_type ~ '^[a-z]+/[a-z0-9.+-]+$'::text),
+  constraint asset_kind_is_known CHECK (kind = ANY (ARRAY['image'::text, 'audio'::text, 'video'::text, 'input'::text, 'partial'::text, 'character'::text, 'preview'::text])),
+  constraint asset_names_its_request CHECK (request_id IS NOT NULL OR kind = 'character'::text),
+  constraint asset_position_not_negative CHECK ("position" >= 0),
+  constraint asset_sha256_is_sha256 CHECK (octet_length(sha256) = 32),
+  constraint asset_state_is_known CHECK (state = ANY (ARRAY['writing'::text, 'stored'::text])),
+  constraint asset_that_ends_is_swept CHECK (
+CASE
+    WHEN purged_at IS NOT NULL THEN sweep_at IS NULL
+    ELSE sweep_at IS NOT NULL OR state = 'stored'::text AND expires_at IS NULL AND deleted_at IS NULL
+END),
+  constraint only_stored_assets_end CHECK (state = 'stored'::text OR expires_at IS NULL AND deleted_at IS NULL AND purged_at IS NULL),
+  constraint purged_asset_has_ended CHECK (purged_at IS NULL OR deleted_at IS NOT NULL OR expires_at IS NOT NULL),
+  constraint stored_asset_is_measured CHECK (state <> 'stored'::text OR bytes IS NOT NULL AND sha256 IS NOT NULL)
 );
 
 create table app.audit_log (
@@ -374,6 +418,15 @@ create table app.requests (
   constraint state_is_known CHECK (state = ANY (ARRAY['queued'::text, 'running'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text, 'expired'::text]))
 ) partition by RANGE (id);
 
+create table app.result_cache (
+  account_id uuid not null,
+  cache_key bytea not null,
+  request_id uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint result_cache_pkey PRIMARY KEY (account_id, cache_key),
+  constraint cache_key_is_sha256 CHECK (octet_length(cache_key) = 32)
+);
+
 create table app.routes (
   model_id text not null,
   provider text not null,
@@ -404,6 +457,10 @@ CREATE INDEX accounts_awaiting_approval ON app.accounts USING btree (created_at)
 CREATE INDEX accounts_by_age ON app.accounts USING btree (created_at);
 CREATE INDEX accounts_by_name ON app.accounts USING btree (lower(name) text_pattern_ops);
 CREATE INDEX announcements_by_price ON app.announcements USING btree (price_id);
+CREATE UNIQUE INDEX asset_stored_once_a_position ON app.assets USING btree (request_id, kind, "position") WHERE (state = 'stored'::text);
+CREATE INDEX assets_by_account ON app.assets USING btree (account_id, kind, id DESC);
+CREATE INDEX assets_by_request ON app.assets USING btree (request_id, kind, "position");
+CREATE INDEX assets_to_sweep ON app.assets USING btree (sweep_at) WHERE (sweep_at IS NOT NULL);
 CREATE INDEX audit_by_actor ON app.audit_log USING btree (actor, id);
 CREATE INDEX audit_by_target ON app.audit_log USING btree (target_type, target_id, id);
 CREATE INDEX audit_by_target_id ON app.audit_log USING btree (target_id, id);
@@ -414,6 +471,7 @@ CREATE INDEX ledger_entries_by_account ON app.ledger_entries USING btree (accoun
 CREATE INDEX refunds_by_request ON app.ledger_entries USING btree (request_id) WHERE (kind = 'refund'::text);
 CREATE UNIQUE INDEX request_charged_once ON app.ledger_entries USING btree (request_id) WHERE (kind = 'charge'::text);
 CREATE INDEX requests_by_account ON ONLY app.requests USING btree (account_id, id DESC);
+CREATE INDEX result_cache_by_end ON app.result_cache USING btree (expires_at);
 CREATE INDEX routes_by_provider ON app.routes USING btree (provider);
 CREATE INDEX voices_by_model ON app.voices USING btree (model_id);
 CREATE INDEX voices_by_provider ON app.voices USING btree (provider);
@@ -659,8 +717,10 @@ create function admin.search_accounts(p_text text) returns SETOF admin.accounts 
 create function admin.search_requests(p_from timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_state admin.request_state DEFAULT NULL::admin.request_state, p_area text DEFAULT NULL::text, p_account uuid DEFAULT NULL::uuid, p_model text DEFAULT NULL::text, p_error_code text DEFAULT NULL::text) returns SETOF admin.requests language sql stable;
 create function admin.update_account(p_account uuid, p_patch jsonb) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.update_key(p_key uuid, p_patch jsonb) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.abandon_assets(p_ids uuid[]) returns TABLE(id uuid, kind text, content_type text) language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.audit(p_actor text, p_action text, p_target_type text, p_target_id text, p_before jsonb, p_after jsonb) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.beat(p_id uuid, p_kind text, p_pool_id text, p_details jsonb) returns void language sql security definer set search_path=pg_catalog, pg_temp;
+create function app.begin_assets(p_assets json) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.cancel_request(p_request uuid, p_account uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.cap_used(p_subject uuid, p_scope text, p_period_start date) returns bigint language sql stable set search_path=pg_catalog, pg_temp;
 create function app.catalogue_document() returns jsonb language sql stable security definer set search_path=pg_catalog, pg_temp;
@@ -670,6 +730,8 @@ create function app.create_account(p_name text, p_kind text, p_subject text, p_l
 create function app.credit_account(p_account uuid, p_ap bigint, p_kind text, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.credit_account_audited(p_account uuid, p_ap bigint, p_kind text, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.current_operator() returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
+create function app.delete_assets(p_account uuid, p_ids uuid[]) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
+create function app.due_assets(p_limit integer) returns TABLE(id uuid, kind text, content_type text, is_over boolean) language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.ensure_partition(p_parent text, p_name text, p_from timestamp with time zone, p_to timestamp with time zone) returns void language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.expire_holds(p_limit integer DEFAULT 500) returns TABLE(request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.failed_jobs() returns TABLE(id bigint, task text, attempts integer, max_attempts integer, last_error text, created_at timestamp with time zone, failed_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;
@@ -693,6 +755,7 @@ create function app.notify_account() returns trigger language plpgsql;
 create function app.notify_catalogue() returns trigger language plpgsql;
 create function app.price_in_force(p_model text, p_size text, p_quality text, p_at timestamp with time zone) returns app.prices language sql stable set search_path=pg_catalog, pg_temp;
 create function app.publish_price(p_model text, p_unit text, p_ap_in_per_1k bigint, p_ap_out_per_1k bigint, p_ap bigint, p_size text, p_quality text, p_effective_at timestamp with time zone, p_actor text) returns app.prices language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.purge_assets(p_ids uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.purge_expired(p_limit integer DEFAULT 5000) returns integer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.queue_tasks() returns TABLE(task text, waiting bigint, scheduled bigint, running bigint, failed bigint, oldest_waiting_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;
 create function app.reap_processes(p_silence interval) returns integer language plpgsql security definer set search_path=pg_catalog, pg_temp;
@@ -702,6 +765,8 @@ create function app.refuse_unknown_models(p_models text[]) returns void language
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.settle_requests(p_batch json, p_ids uuid[]) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
+create function app.store_assets(p_files json) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp;
+create function app.store_results(p_ended json) returns void language plpgsql set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
@@ -746,6 +811,7 @@ grant select on table admin.routes to operator, operator_reader;
 grant select on table admin.voices to operator, operator_reader;
 grant select on table app.accounts to app_ingress;
 grant select on table app.announcements to app_ingress;
+grant select on table app.assets to app_ingress, app_worker;
 grant select on table app.balances to app_ingress;
 grant select on table app.cap_usage to app_ingress;
 grant select on table app.holds to app_ingress, app_worker;
@@ -759,6 +825,7 @@ grant select on table app.providers to app_ingress, app_worker;
 grant select on table app.request_inputs to app_worker;
 grant select on table app.request_results to app_ingress;
 grant select on table app.requests to app_ingress, app_worker;
+grant select on table app.result_cache to app_ingress;
 grant select on table app.routes to app_ingress, app_worker;
 grant select on table app.voices to app_ingress, app_worker;
 grant execute on function admin.accounts_awaiting_approval() to operator, operator_reader;
@@ -781,9 +848,13 @@ grant execute on function admin.search_accounts(text) to operator, operator_read
 grant execute on function admin.search_requests(timestamp with time zone,timestamp with time zone,admin.request_state,text,uuid,text,text) to operator, operator_reader;
 grant execute on function admin.update_account(uuid,jsonb) to operator;
 grant execute on function admin.update_key(uuid,jsonb) to operator;
+grant execute on function app.abandon_assets(uuid[]) to app_ingress, app_worker;
 grant execute on function app.beat(uuid,text,text,jsonb) to app_ingress, app_worker;
+grant execute on function app.begin_assets(json) to app_ingress, app_worker;
 grant execute on function app.cancel_request(uuid,uuid) to app_ingress;
 grant execute on function app.cap_used(uuid,text,date) to app_ingress;
+grant execute on function app.delete_assets(uuid,uuid[]) to app_ingress;
+grant execute on function app.due_assets(integer) to app_worker;
 grant execute on function app.expire_holds(integer) to app_worker;
 grant execute on function app.failed_jobs() to operator, operator_reader;
 grant execute on function app.find_key(bytea) to app_ingress;
@@ -793,11 +864,13 @@ grant execute on function app.lost_holds(uuid[]) to app_worker;
 grant execute on function app.maintain_partitions(timestamp with time zone) to app_worker;
 grant execute on function app.mark_running(uuid[]) to app_worker;
 grant execute on function app.price_in_force(text,text,text,timestamp with time zone) to app_ingress;
+grant execute on function app.purge_assets(uuid[]) to app_ingress, app_worker;
 grant execute on function app.purge_expired(integer) to app_worker;
 grant execute on function app.queue_tasks() to operator, operator_reader;
 grant execute on function app.reap_processes(interval) to app_worker;
 grant execute on function app.settle_requests(json) to app_worker;
 grant execute on function app.settle_requests(json,uuid[]) to app_worker;
+grant execute on function app.store_assets(json) to app_ingress;
 grant execute on function app.submit_funded_requests(json,json) to app_ingress;
 grant execute on function app.submit_requests(json,json,bigint) to app_ingress;
 grant execute on function app.touch_keys(uuid[]) to app_ingress;

@@ -12,6 +12,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { type FinishedFrame, MAX_FRAME_BODY, processChannel } from '../core/relay/frames.ts';
 import type { ActiveRuns } from './active-runs.ts';
+import type { RunAssets } from './assets.ts';
 import { findState, loadInput } from './data/requests.ts';
 import { ProviderError } from './providers/provider.ts';
 import { Run } from './run.ts';
@@ -26,6 +27,7 @@ export interface ExecutorOptions {
   readonly logger: Logger;
   readonly settler: Coalescer<Settlement, Settled>;
   readonly active: ActiveRuns;
+  readonly assets: Pick<RunAssets, 'discardInputs'>;
 }
 
 /** A job older than this may have been cancelled or expired while it waited: look before calling a provider. */
@@ -56,6 +58,7 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
           [],
           options,
         );
+        await discardInputs(task, payload, options);
         return;
       }
     }
@@ -70,8 +73,9 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
     options.active.add(run);
     try {
       const outcome = await perform(task, run, payload, options);
-      if (outcome !== undefined)
-        await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+      if (outcome === undefined) return;
+      await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+      await discardInputs(task, payload, options);
     } finally {
       run.end();
       options.active.delete(run);
@@ -98,7 +102,7 @@ async function look<Input>(
   // running: somebody began it, also where a crash of the database took back that the job was taken
   if (found.state === 'running' && !task.mayRepeat(payload)) return 'void';
   // nobody is left to read the stream, and nothing of it has been read
-  if (payload.isStream && !found.isAwaited) return 'void';
+  if (payload.isStream && !found.isAwaited && task.isCollected !== true) return 'void';
   return 'run';
 }
 
@@ -180,6 +184,8 @@ async function settle(
     errorDetails: outcome.kind === 'failed' ? outcome.details : undefined,
     startedAt,
     result: resultOf(payload, outcome, allEvents),
+    assets: outcome.kind === 'failed' ? undefined : outcome.assets,
+    cacheKey: outcome.kind === 'succeeded' ? outcome.cacheKey : undefined,
   });
   if (payload.ingressId === null) return;
   const frame: FinishedFrame = {
@@ -198,6 +204,15 @@ async function settle(
     ...(outcome.kind === 'failed' && outcome.details !== undefined ? { errorDetails: outcome.details } : {}),
   };
   options.bus.publish(processChannel(payload.ingressId), frame);
+}
+
+/** The request has ended: nobody reads again what its caller sent. */
+async function discardInputs<Input>(
+  task: PaidTask<Input>,
+  payload: PaidJobPayload<Input>,
+  { assets }: ExecutorOptions,
+): Promise<void> {
+  if (task.hasInputFiles === true) await assets.discardInputs(payload.id);
 }
 
 function isSmall(body: string | undefined): body is string {

@@ -13,7 +13,7 @@ import {
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
 import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import { type ChatChunk, type ChatProvider, type Provider, ProviderError } from './providers/provider.ts';
+import { type ChatCall, type ImageCall, type Provider, ProviderError } from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -127,32 +127,48 @@ function makeFrom(row: ProviderRow, env: Readonly<Record<string, string | undefi
 
 /** The provider, for a call whose circuit wants to know when an answer begins, and whether it came whole. */
 function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: boolean }): Provider {
-  const { chat } = provider;
-  if (chat === undefined || pass === undefined) return provider;
-  const watchedChat: ChatProvider = {
-    async complete(call) {
-      const answer = await chat.complete(call);
+  if (pass === undefined) return provider;
+  const whole =
+    <Call, Answer>(ask: (call: Call) => Promise<Answer>) =>
+    async (call: Call): Promise<Answer> => {
+      const answer = await ask(call);
       seen.isWhole = true;
       return answer;
-    },
-    stream: (call) => ({
-      [Symbol.asyncIterator]: () => withBeginning(chat.stream(call)[Symbol.asyncIterator](), pass.began),
+    };
+  const begun =
+    <Call, Item>(ask: (call: Call) => AsyncIterable<Item>) =>
+    (call: Call): AsyncIterable<Item> => ({
+      [Symbol.asyncIterator]: () => withBeginning(ask(call)[Symbol.asyncIterator](), pass.began),
+    });
+  const { chat, image } = provider;
+  return {
+    ...provider,
+    ...(chat && {
+      chat: {
+        complete: whole((call: ChatCall) => chat.complete(call)),
+        stream: begun((call: ChatCall) => chat.stream(call)),
+      },
+    }),
+    ...(image && {
+      image: {
+        produce: whole((call: ImageCall) => image.produce(call)),
+        stream: begun((call: ImageCall) => image.stream(call)),
+      },
     }),
   };
-  return { ...provider, chat: watchedChat };
 }
 
-/** The same chunks; `began` is called before the first is given. */
-function withBeginning(chunks: AsyncIterator<ChatChunk>, began: () => void): AsyncIterator<ChatChunk> {
+/** The same items; `began` is called before the first is given. */
+function withBeginning<Item>(items: AsyncIterator<Item>, began: () => void): AsyncIterator<Item> {
   let hasBegun = false;
   return {
     async next() {
-      const result = await chunks.next();
+      const result = await items.next();
       if (!hasBegun) began();
       hasBegun = true;
       return result;
     },
-    return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+    return: async () => (await items.return?.()) ?? { done: true, value: undefined },
   };
 }
 

@@ -2,6 +2,7 @@
  * Settling: how a request ended goes on the books together with the others of this moment. The database decides who ends a
  * request; a worker that comes second is told so. While the database is away settlements wait for it, since the work is done.
  */
+import { type AssetFile, assetFileToJson } from '../core/assets/files.ts';
 import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
 import { isConnectionError, isTransientError, type Pool } from '../core/database.ts';
 import type { ErrorDetails } from '../core/errors.ts';
@@ -17,6 +18,8 @@ export interface Settlement {
   readonly errorDetails?: ErrorDetails | undefined;
   readonly startedAt: Date;
   readonly result?: { readonly kind: 'json' | 'events'; readonly body: string } | undefined;
+  readonly assets?: readonly AssetFile[] | undefined;
+  readonly cacheKey?: string | undefined;
 }
 
 export interface Settled {
@@ -99,5 +102,7 @@ function toJson(settlement: Settlement): Record<string, unknown> {
     started_at: settlement.startedAt.toISOString(),
     result_kind: settlement.result?.kind,
     result: settlement.result?.body,
+    assets: settlement.assets?.map(assetFileToJson),
+    cache_key: settlement.cacheKey,
   };
 }

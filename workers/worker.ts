@@ -10,21 +10,26 @@ import {
   type WorkerPool,
 } from 'graphile-worker';
 import { v4 as uuidv4 } from 'uuid';
+import { makeAssetFiles } from '../core/assets/files.ts';
+import type { AssetStore } from '../core/assets/store.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool, type Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
+import { makeSigner } from '../core/provenance/signer.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { every, makeActiveRuns } from './active-runs.ts';
+import { makeRunAssets } from './assets.ts';
 import { makePaidTask } from './executor.ts';
 import { makePatient } from './patient-pool.ts';
 import { type Engine, makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
+import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
 
 export interface Worker {
@@ -46,10 +51,12 @@ export async function startWorker(options: {
   config: Config;
   databaseUrl: string;
   bus: Bus;
+  /** Not closed with the worker. */
+  store: AssetStore;
   logger: Logger;
   env: Readonly<Record<string, string | undefined>>;
 }): Promise<Worker> {
-  const { config, databaseUrl, bus, logger } = options;
+  const { config, databaseUrl, bus, store, logger } = options;
   const onError = (what: string) => (error: Error) => logger.warn({ err: error }, what);
   const workerId = uuidv4();
   const pool = await makePool({
@@ -75,11 +82,22 @@ export async function startWorker(options: {
   const settler = makeSettler(pool);
   const active = await makeActiveRuns({ workerId, bus, pool, logger });
 
-  const executor = { config, workerId, pool, bus, logger, settler, active };
+  const files = makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger });
+  const assets = makeRunAssets({ files, pool, logger });
+
+  const executor = { config, workerId, pool, bus, logger, settler, active, assets };
   const chat = makeChatTask(routes);
+  const images = makeImageTask({
+    routes,
+    assets,
+    signer: makeSigner(config),
+    logger,
+    concurrency: config.imageConcurrency,
+  });
   const taskList: TaskList = {
     [chat.name]: makePaidTask(chat, executor),
-    ...makeMaintenanceTasks(pool, logger),
+    [images.name]: makePaidTask(images, executor),
+    ...makeMaintenanceTasks(pool, store, logger),
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;
   const enginePool = makePatient(

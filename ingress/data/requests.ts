@@ -22,6 +22,9 @@ export interface FinishedRequest {
   readonly result: StoredResult | null;
 }
 
+/** A request with its result, while that is kept. */
+export type RequestWithResult = RequestRow & { readonly task: string; readonly result: StoredResult | null };
+
 export interface RequestRow {
   readonly id: string;
   readonly area: string;
@@ -58,7 +61,7 @@ export async function findFinished(pool: Pool, ids: readonly string[]): Promise<
 
 const FIND_REQUEST = {
   name: 'find_request',
-  text: `select ${COLUMNS}, q.account_id as "accountId",
+  text: `select ${COLUMNS}, q.account_id as "accountId", q.task,
       case when r.request_id is not null and q.created_at > now() - interval '${RESULT_RETENTION_HOURS} hours'
         then json_build_object('kind', r.kind, 'body', r.body) end as result
     from app.requests q left join app.request_results r on r.request_id = q.id
@@ -69,8 +72,8 @@ export async function findRequest(
   pool: Pool,
   id: string,
   accountId: string,
-): Promise<(RequestRow & { result: StoredResult | null }) | undefined> {
-  const { rows } = await pool.query<RequestRow & { result: StoredResult | null }>({
+): Promise<RequestWithResult | undefined> {
+  const { rows } = await pool.query<RequestWithResult>({
     ...FIND_REQUEST,
     values: [id, accountId],
   });
@@ -147,4 +150,14 @@ export async function cancelQueuedRequest(pool: Pool, id: string, accountId: str
       where q.id = $1 and q.account_id = $2 and q.state = 'queued'`,
     values: [id, accountId],
   });
+}
+
+/** Whether a request was made under this key that would answer it now, or does so already. */
+export async function hasIdempotencyKey(pool: Pool, accountId: string, key: string): Promise<boolean> {
+  const { rowCount } = await pool.query({
+    name: 'has_idempotency_key',
+    text: 'select from app.idempotency_keys where account_id = $1 and key = $2',
+    values: [accountId, key],
+  });
+  return rowCount === 1;
 }

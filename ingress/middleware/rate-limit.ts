@@ -1,77 +1,30 @@
 /**
- * Check 4: requests per minute and key, counted in Redis so that every ingress counts together; when Redis does not answer,
- * each process counts for itself until it does. Every keyed response carries the RateLimit fields
+ * Check 4: requests per minute and key. Every keyed response carries the RateLimit fields
  * (draft-ietf-httpapi-ratelimit-headers).
  */
-import { Redis } from 'ioredis';
-import {
-  type RateLimiterAbstract,
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-} from 'rate-limiter-flexible';
 import { ServiceError } from '../../core/errors.ts';
 import { callerOf, type Middleware, type RateState } from '../context.ts';
+import type { Counter, Counters } from '../counters.ts';
 import type { Caller } from '../key-cache.ts';
 
 const WINDOW_SECONDS = 60;
 
 export interface RateLimiter {
   count(caller: Pick<Caller, 'keyId' | 'ratePerMinute'>): Promise<RateState>;
-  close(): Promise<void>;
 }
 
-export function makeRateLimiter(redisUrl: string | undefined, onError: (error: Error) => void): RateLimiter {
-  const redis =
-    redisUrl === undefined
-      ? undefined
-      : new Redis(redisUrl, {
-          enableOfflineQueue: false,
-          enableAutoPipelining: true, // requests of one turn of the event loop share a write
-          maxRetriesPerRequest: 0,
-          connectTimeout: 3000,
-          commandTimeout: 500,
-          retryStrategy: (attempt) => Math.min(50 * attempt, 1000),
-        });
-  redis?.on('error', onError);
-
-  // one limiter a rate: rates are few (the default and what operators set)
-  const limiters = new Map<number, RateLimiterAbstract>();
-  function limiterFor(rate: number): RateLimiterAbstract {
-    let limiter = limiters.get(rate);
-    if (limiter === undefined) {
-      const options = { points: rate, duration: WINDOW_SECONDS, keyPrefix: `svc:rate:${rate}` };
-      const memory = new RateLimiterMemory(options);
-      limiter =
-        redis === undefined
-          ? memory
-          : new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory });
-      limiters.set(rate, limiter);
-    }
-    return limiter;
-  }
-
+export function makeRateLimiter(counters: Counters): RateLimiter {
+  // one counter a rate: rates are few (the default and what operators set)
+  const byRate = new Map<number, Counter>();
   return {
-    async count({ keyId, ratePerMinute }) {
-      let result: RateLimiterRes;
-      let isAllowed = true;
-      try {
-        result = await limiterFor(ratePerMinute).consume(keyId);
-      } catch (refusal) {
-        if (!(refusal instanceof RateLimiterRes)) throw refusal;
-        result = refusal;
-        isAllowed = false;
+    count({ keyId, ratePerMinute }) {
+      let counter = byRate.get(ratePerMinute);
+      if (counter === undefined) {
+        const name = `svc:rate:${ratePerMinute}`;
+        counter = counters.make({ name, limit: ratePerMinute, windowSeconds: WINDOW_SECONDS });
+        byRate.set(ratePerMinute, counter);
       }
-      return {
-        isAllowed,
-        limit: ratePerMinute,
-        remaining: Math.max(result.remainingPoints, 0),
-        resetSeconds: Math.max(Math.ceil(result.msBeforeNext / 1000), 0),
-      };
-    },
-    async close() {
-      redis?.disconnect();
-      await Promise.resolve();
+      return counter.count(keyId);
     },
   };
 }

@@ -11,22 +11,25 @@ import type { Services } from '../services.ts';
 const STALE_MS = 5000;
 const STATISTICS_TTL_MS = 10_000;
 
+/** Whose requests leave or read files: they fail while the asset store is down. */
+const WITH_FILES: readonly ModelType[] = ['speech', 'transcription', 'image', 'video'];
+
 type PartState = 'ok' | 'degraded' | 'down' | 'not_offered';
 
 /** GET /health */
 export function getHealth(services: Services): Handler {
-  return (ctx) => {
+  return async (ctx) => {
     const { load, config, relay } = services;
     const isDatabaseUp = load.readAt !== undefined && Date.now() - load.readAt.getTime() < STALE_MS;
     const areWorkersUp = isDatabaseUp && load.workers > 0;
     const hasRoom = load.depth < config.maxQueueDepth;
-    const isUp = areWorkersUp && hasRoom;
+    const isStorageUp = await services.isStorageUp();
+    const offered = new Set([...services.catalogue.current().models.values()].map(({ type }) => type));
+    const needsStorage = WITH_FILES.some((type) => offered.has(type));
+    const isUp = areWorkersUp && hasRoom && (isStorageUp || !needsStorage);
     const served = (type: ModelType): PartState => {
-      const isOffered = [...services.catalogue.current().models.values()].some(
-        (model) => model.type === type,
-      );
-      if (!isOffered) return 'not_offered';
-      return areWorkersUp ? 'ok' : 'down';
+      if (!offered.has(type)) return 'not_offered';
+      return areWorkersUp && (isStorageUp || !WITH_FILES.includes(type)) ? 'ok' : 'down';
     };
     ctx.status = isUp ? 200 : 503;
     ctx.set('Cache-Control', 'no-store');
@@ -40,8 +43,7 @@ export function getHealth(services: Services): Handler {
       relay: relay.isConnected ? 'ok' : 'degraded',
       llm: served('chat'),
       tts: served('speech'),
-      // results live in the database; images bring a store of their own
-      storage: isDatabaseUp ? 'ok' : 'down',
+      storage: isStorageUp ? 'ok' : 'down',
     };
   };
 }

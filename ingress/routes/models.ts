@@ -6,10 +6,11 @@ import { type Model, type ModelType, pricesOf } from '../../core/catalogue.ts';
 import { ServiceError } from '../../core/errors.ts';
 import type { Price } from '../../core/pricing.ts';
 import type { Handler } from '../context.ts';
+import { offered } from '../models.ts';
 import { answerPublicRead } from '../public-read.ts';
 import type { Services } from '../services.ts';
 
-const MAX_AGE_SECONDS = 30;
+export const MAX_AGE_SECONDS = 30;
 
 const ENDPOINTS: Readonly<Record<ModelType, string>> = {
   chat: 'POST /v1/chat/completions',
@@ -55,12 +56,8 @@ export function listChatModels({ catalogue, now }: Services): Handler {
   };
 }
 
-/** Models with a price in force: one whose first price is still to come is not sold yet. */
-function offered(models: Iterable<Model>, at: Date): Model[] {
-  return [...models].filter((model) => model.prices.some((price) => price.effectiveAt <= at));
-}
-
-function modelEntry(model: Model, at: Date): Record<string, unknown> {
+/** A model as every list shows it. */
+export function modelEntry(model: Model, at: Date): Record<string, unknown> {
   const variants = Map.groupBy(model.prices, (price) => `${price.size} ${price.quality}`);
   const rows = [...variants.values()].map((prices) => {
     const { size, quality } = prices[0] as Price;
@@ -83,12 +80,13 @@ function modelEntry(model: Model, at: Date): Record<string, unknown> {
     pricing: priceView(current),
     ...(next[0] === undefined
       ? {}
-      : { pricing_next: priceView(next), effective_at: next[0].effectiveAt.toISOString() }),
+      : { pricing_next: priceView(next, true), effective_at: next[0].effectiveAt.toISOString() }),
   };
 }
 
 /** One price as an object; prices by size and quality as a list. */
-function priceView(prices: readonly Price[]): unknown {
+function priceView(prices: readonly Price[], isNext = false): unknown {
+  const isPlain = prices.length === 1 && prices[0]?.size === '' && prices[0].quality === '';
   const views = prices.map((price) => ({
     unit: price.unit,
     ...(price.size === '' ? {} : { size: price.size }),
@@ -96,7 +94,8 @@ function priceView(prices: readonly Price[]): unknown {
     ...(price.unit === 'per_1k_tokens'
       ? { ap_in_per_1k: price.apInPer1k, ap_out_per_1k: price.apOutPer1k }
       : { ap: price.ap }),
+    // rows of a table may change at different times; that of a single price stands beside it
+    ...(isNext && !isPlain ? { effective_at: price.effectiveAt.toISOString() } : {}),
   }));
-  const isPlain = prices.length === 1 && prices[0]?.size === '' && prices[0].quality === '';
   return isPlain ? views[0] : views;
 }

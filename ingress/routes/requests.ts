@@ -4,6 +4,7 @@
 import { assembleCompletion } from '../../core/chat-assembly.ts';
 import type { Config } from '../../core/config.ts';
 import { errorBody, ServiceError } from '../../core/errors.ts';
+import { IMAGE_TASK, type ImageResult, type ImageStreamEvent, resultOfEvents } from '../../core/images.ts';
 import { type Context, callerOf, type Handler } from '../context.ts';
 import {
   cancelQueuedRequest,
@@ -11,19 +12,19 @@ import {
   findRequest,
   listRequests,
   type RequestRow,
+  type RequestWithResult,
   type StoredResult,
 } from '../data/requests.ts';
+import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
+import { resultView } from './images/view.ts';
 
 const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired'];
 const AREAS = ['llm', 'tts', 'images', 'x', 'cert'];
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
-const MAX_ID_TIME_MS = 2 ** 48 - 1;
 /** How long a cancelled stream is waited for to be settled by its worker, which alone knows what was produced. */
 const CANCEL_PATIENCE_MS = 10_000;
 /** Workers say within 400 ms that a request is running: one that is still queued after this is not, and hears of its end. */
@@ -39,7 +40,7 @@ export function getRequest({ config, pool }: Services): Handler {
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) ctx.set('Retry-After', '2');
     ctx.set('Cache-Control', 'private, no-store');
-    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, request) };
+    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, config, request) };
   };
 }
 
@@ -126,63 +127,34 @@ function requestView(ctx: Context, config: Config, request: RequestRow): Record<
   };
 }
 
-function outcomeView(
-  ctx: Context,
-  request: RequestRow & { result: StoredResult | null },
-): Record<string, unknown> {
+function outcomeView(ctx: Context, config: Config, request: RequestWithResult): Record<string, unknown> {
   if (request.finishedAt === null) return {};
   if (request.state !== 'succeeded') {
     const error = errorOf(request);
     return errorBody(error.code, ctx.state.language, error.details);
   }
   if (request.result === null) return { result: null, result_expired: true };
-  return {
-    result:
-      request.result.kind === 'json'
-        ? (JSON.parse(request.result.body) as unknown)
-        : assembleCompletion(request.result.body.split('\n').map((event) => JSON.parse(event) as never)),
-  };
+  const view = RESULT_VIEWS[request.task] ?? chatView;
+  return { result: view(ctx, config, request, request.result) };
 }
 
-function idOf(ctx: Context): string {
-  const id = String(ctx.params.id);
-  if (!UUID.test(id)) throw new ServiceError('not_found');
-  return id.toLowerCase();
-}
+type ResultView = (ctx: Context, config: Config, request: RequestWithResult, result: StoredResult) => unknown;
 
-function query(ctx: Context, name: string): string | undefined {
-  const value = ctx.query[name];
-  if (Array.isArray(value)) throw new ServiceError('invalid_parameter', { param: name });
-  return value === '' ? undefined : value;
-}
+const chatView: ResultView = (_ctx, _config, _request, { kind, body }) =>
+  kind === 'json'
+    ? (JSON.parse(body) as unknown)
+    : assembleCompletion(body.split('\n').map((event) => JSON.parse(event) as never));
 
-function wholeNumber(ctx: Context, name: string, fallback: number, minimum: number, maximum: number): number {
-  const text = query(ctx, name);
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < minimum || value > maximum) {
-    throw new ServiceError('invalid_parameter', { param: name });
-  }
-  return value;
-}
-
-function oneOf(ctx: Context, name: string, allowed: readonly string[]): string | undefined {
-  const value = query(ctx, name);
-  if (value !== undefined && !allowed.includes(value))
-    throw new ServiceError('invalid_parameter', { param: name, allowed });
-  return value;
-}
-
-function uuid(ctx: Context, name: string): string | undefined {
-  const value = query(ctx, name);
-  if (value !== undefined && !UUID.test(value)) throw new ServiceError('invalid_parameter', { param: name });
-  return value;
-}
-
-function date(ctx: Context, name: string): Date | undefined {
-  const text = query(ctx, name);
-  if (text === undefined) return undefined;
-  const value = new Date(text);
-  if (Number.isNaN(value.getTime())) throw new ServiceError('invalid_parameter', { param: name });
-  return new Date(Math.min(Math.max(value.getTime(), 0), MAX_ID_TIME_MS));
-}
+/** Results that are stored in another shape than their callers get. Files are named by their addresses. */
+const RESULT_VIEWS: Readonly<Record<string, ResultView>> = {
+  [IMAGE_TASK]: (ctx, config, { id, modelId }, { kind, body }) => {
+    const result =
+      kind === 'json'
+        ? (JSON.parse(body) as ImageResult)
+        : resultOfEvents(
+            { id, model: modelId },
+            body.split('\n').map((event) => JSON.parse(event) as ImageStreamEvent),
+          );
+    return result === undefined ? null : resultView(ctx, config, result);
+  },
+};

@@ -364,6 +364,9 @@ export interface Settlement {
   readonly started_at?: string;
   readonly result_kind?: 'json' | 'events';
   readonly result?: string;
+  /** Each in the names of app.asset_file. */
+  readonly assets?: readonly object[];
+  readonly cache_key?: string;
 }
 
 /** One row of app.settle_requests and app.cancel_request. */

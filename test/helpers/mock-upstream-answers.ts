@@ -1,15 +1,16 @@
 /**
- * How the mock upstream answers one chat call, by its behaviour: the wire format of the convention, and the ways to
- * break it. Used only by `mock-upstream.ts`, whose head documents the behaviours.
+ * How the mock upstream answers one call, by its behaviour: the wire format of the convention for chat, and the ways to
+ * break any. Used only by `mock-upstream.ts`, whose head documents the behaviours.
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type MockBehaviour, type MockCall, sendJson } from './mock-upstream-wire.ts';
+import { answerImages } from './mock-upstream-images.ts';
+import { type MockBehaviour, type MockCall, sendJson, write } from './mock-upstream-wire.ts';
 
 const DEFAULT_CONTENT = 'Hello from the mock.';
 const FIREHOSE_CHUNK = 'x'.repeat(16_000);
 
-export async function answerChat(
+export async function answerCall(
   call: MockCall,
   response: ServerResponse,
   behaviour: MockBehaviour,
@@ -29,6 +30,7 @@ export async function answerChat(
     };
     return sendJson(response, behaviour.status, { error }, behaviour);
   }
+  if (call.path.startsWith('/v1/images/')) return answerImages(call, response, behaviour);
   if (call.body.stream === true) return writeStream(call, response, behaviour);
   return sendJson(response, 200, completion(call, behaviour), behaviour);
 }
@@ -107,7 +109,7 @@ async function writeStream(
 }
 
 async function writeRaw(call: MockCall, response: ServerResponse, behaviour: MockBehaviour): Promise<void> {
-  const fallback = call.body.stream === true ? 'text/event-stream' : 'application/json';
+  const fallback = String(call.body.stream) === 'true' ? 'text/event-stream' : 'application/json';
   response.writeHead(behaviour.status ?? 200, {
     'content-type': behaviour.contentType ?? fallback,
     ...behaviour.headers,
@@ -122,26 +124,6 @@ async function writeRaw(call: MockCall, response: ServerResponse, behaviour: Moc
   }
   await behaviour.rawBodyGate;
   response.end();
-}
-
-/** Writes and waits for the reader where the socket says so. */
-async function write(call: MockCall, response: ServerResponse, text: string | Buffer): Promise<void> {
-  if (response.destroyed) throw new Error('The client went away.');
-  call.bytesWritten += Buffer.byteLength(text);
-  if (response.write(text)) return;
-  await new Promise<void>((resolve, reject) => {
-    const done = () => {
-      response.off('drain', done);
-      response.off('close', closed);
-      resolve();
-    };
-    const closed = () => {
-      response.off('drain', done);
-      reject(new Error('The client went away.'));
-    };
-    response.once('drain', done);
-    response.once('close', closed);
-  });
 }
 
 function choiceCount(call: MockCall): number {

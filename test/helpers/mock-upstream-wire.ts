@@ -50,6 +50,30 @@ export interface MockBehaviour {
   readonly firehoseBytes?: number;
   /** Replaces the answer's `choices` (and is not streamed piecewise: one delta per choice). */
   readonly choices?: readonly Readonly<Record<string, unknown>>[];
+  /** For calls that ask for pictures. A stream's "content chunks" are then its events. */
+  readonly images?: MockImages;
+}
+
+/** How the pictures of an answer differ from the good ones that were asked for. */
+export interface MockImages {
+  /** Instead of `n`. */
+  readonly count?: number;
+  /** `<width>x<height>` instead of the size asked for. */
+  readonly size?: string;
+  /** Instead of the picture's base64, `null` included. */
+  readonly b64?: unknown;
+  /** Answer with addresses: of the mock's own files, or this one. */
+  readonly url?: 'own' | string;
+  /** Sent along with each. */
+  readonly revisedPrompt?: string;
+}
+
+/** A file of a form. */
+export interface MockFile {
+  readonly field: string;
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: Buffer;
 }
 
 export interface MockCall {
@@ -58,7 +82,9 @@ export interface MockCall {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly model: string | undefined;
+  /** The JSON object, or the text fields of a form. */
   readonly body: Readonly<Record<string, unknown>>;
+  readonly files: readonly MockFile[];
   readonly receivedAt: number;
   /** `performance.now()` when the client closed the connection before the answer was complete. */
   abortedAt: number | undefined;
@@ -94,4 +120,24 @@ export function sendText(
     ...headers,
   });
   response.end(text);
+}
+
+/** Writes and waits for the reader where the socket says so. */
+export async function write(call: MockCall, response: ServerResponse, text: string | Buffer): Promise<void> {
+  if (response.destroyed) throw new Error('The client went away.');
+  call.bytesWritten += Buffer.byteLength(text);
+  if (response.write(text)) return;
+  await new Promise<void>((resolve, reject) => {
+    const done = () => {
+      response.off('drain', done);
+      response.off('close', closed);
+      resolve();
+    };
+    const closed = () => {
+      response.off('drain', done);
+      reject(new Error('The client went away.'));
+    };
+    response.once('drain', done);
+    response.once('close', closed);
+  });
 }

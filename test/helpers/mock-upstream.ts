@@ -1,22 +1,31 @@
 /**
- * An upstream of the OpenAI convention for tests: `/v1/chat/completions` (streamed or not) and `/v1/models`, in the
- * real wire format, on an ephemeral port of 127.0.0.1. One instance per test file; instances do not know each other.
+ * An upstream of the OpenAI convention for tests: `/v1/chat/completions`, `/v1/images/generations`, `/v1/images/edits`
+ * (streamed or not) and `/v1/models`, in the real wire format, on an ephemeral port of 127.0.0.1. One instance per test file;
+ * instances do not know each other.
  *
  *   const upstream = await startMockUpstream();           // upstream.baseUrl = http://127.0.0.1:PORT/v1
  *   upstream.program('slow', { latencyMs: 50 });          // every call whose `model` is "slow"
  *   upstream.programNext({ status: 429, retryAfter: '7' });   // the next call, whatever its model; queues up
  *   const call = await upstream.waitForCall();            // the next call not yet waited for (resolves once its body is in)
- *   call.body; call.headers; call.model; await call.aborted; await call.finished; call.bytesWritten;
+ *   call.body; call.files; call.headers; call.model; await call.aborted; await call.finished; call.bytesWritten;
  *   await upstream.waitForAbort();                        // the next aborted call not yet waited for
  *   upstream.calls; upstream.count('slow'); upstream.reset(); await upstream.close();
  *
- * Behaviours combine; the default answers "Hello from the mock." at once, with true-looking usage. See `MockBehaviour`.
+ * Behaviours combine; the default answers "Hello from the mock." at once, or plain pictures of the asked size, with
+ * true-looking usage. See `MockBehaviour`.
  * To hold an answer until the test says so, pass `gate: somePromise` rather than guessing a latency.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { answerChat } from './mock-upstream-answers.ts';
-import { type MockBehaviour, type MockCall, sendJson, sendText } from './mock-upstream-wire.ts';
+import { answerCall } from './mock-upstream-answers.ts';
+import { pictureOf, readForm } from './mock-upstream-images.ts';
+import {
+  type MockBehaviour,
+  type MockCall,
+  type MockFile,
+  sendJson,
+  sendText,
+} from './mock-upstream-wire.ts';
 
 export interface MockUpstream {
   readonly origin: string;
@@ -36,6 +45,8 @@ export interface MockUpstream {
   reset(): void;
   close(): Promise<void>;
 }
+
+const CALLED = /^\/v1\/(chat\/completions|images\/generations|images\/edits)/;
 
 /** A queue whose items can be awaited before they exist. */
 class Arrivals<Item> {
@@ -83,6 +94,7 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
     request: IncomingMessage,
     response: ServerResponse,
     body: Record<string, unknown>,
+    files: readonly MockFile[],
   ): MockCall {
     const aborted = Promise.withResolvers<void>();
     const finished = Promise.withResolvers<void>();
@@ -93,6 +105,7 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
       headers: request.headers,
       model: typeof body.model === 'string' ? body.model : undefined,
       body,
+      files,
       receivedAt: performance.now(),
       abortedAt: undefined,
       bytesWritten: 0,
@@ -110,41 +123,52 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
     return call;
   }
 
+  /** Paths that are answered without being a call of the test. */
+  function answerRead(request: IncomingMessage, response: ServerResponse): void {
+    const behaviour = next.shift() ?? {};
+    const [, index, size] = /^\/v1\/files\/(\d+)-(\d+x\d+)\.png$/.exec(request.url ?? '') ?? [];
+    if (behaviour.hang === 'before-headers') return;
+    if (behaviour.status !== undefined)
+      sendJson(response, behaviour.status, { error: behaviour.error ?? {} }, behaviour);
+    else if (typeof behaviour.rawBody === 'string')
+      sendText(response, 200, behaviour.rawBody, behaviour.contentType);
+    else if (size !== undefined) {
+      response.writeHead(200, { 'content-type': 'image/png' });
+      response.end(pictureOf(size, Number(index)));
+    } else {
+      const data = upstream.models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' }));
+      sendJson(response, 200, { object: 'list', data }, behaviour);
+    }
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse, bytes: Buffer): Promise<void> {
+    const refuse = (status: number, message: string, code: string | null) =>
+      sendJson(response, status, { error: { message, type: 'invalid_request_error', code, param: null } });
+    // Files are open to whoever knows their address.
+    if (request.method === 'GET' && request.url?.startsWith('/v1/files/'))
+      return answerRead(request, response);
+    if (
+      upstream.credential !== undefined &&
+      request.headers.authorization !== `Bearer ${upstream.credential}`
+    )
+      return refuse(401, 'Incorrect API key provided.', 'invalid_api_key');
+    if (request.method === 'GET' && request.url?.startsWith('/v1/models'))
+      return answerRead(request, response);
+    if (request.method !== 'POST' || !CALLED.test(request.url ?? ''))
+      return refuse(404, 'No such path.', null);
+    const isForm = request.headers['content-type']?.startsWith('multipart/form-data') === true;
+    const { body, files } = isForm
+      ? await readForm(request.headers['content-type'] ?? '', bytes)
+      : { body: JSON.parse(bytes.toString('utf8')) as Record<string, unknown>, files: [] };
+    const call = record(request, response, body, files);
+    return answerCall(call, response, behaviourOf(call.model));
+  }
+
   const server: Server = createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
-      if (
-        upstream.credential !== undefined &&
-        request.headers.authorization !== `Bearer ${upstream.credential}`
-      ) {
-        return sendJson(response, 401, {
-          error: {
-            message: 'Incorrect API key provided.',
-            type: 'invalid_request_error',
-            code: 'invalid_api_key',
-            param: null,
-          },
-        });
-      }
-      if (request.method === 'GET' && request.url?.startsWith('/v1/models')) {
-        const behaviour = next.shift() ?? {};
-        if (behaviour.hang === 'before-headers') return undefined;
-        if (behaviour.status !== undefined)
-          return sendJson(response, behaviour.status, { error: behaviour.error ?? {} }, behaviour);
-        if (typeof behaviour.rawBody === 'string')
-          return sendText(response, 200, behaviour.rawBody, behaviour.contentType);
-        const data = upstream.models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' }));
-        return sendJson(response, 200, { object: 'list', data }, behaviour);
-      }
-      if (request.method !== 'POST' || !request.url?.startsWith('/v1/chat/completions')) {
-        return sendJson(response, 404, {
-          error: { message: 'No such path.', type: 'invalid_request_error', code: null, param: null },
-        });
-      }
-      const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as Record<string, unknown>;
-      const call = record(request, response, body);
-      return void answerChat(call, response, behaviourOf(call.model)).catch((error: unknown) => {
+      answer(request, response, Buffer.concat(parts)).catch((error: unknown) => {
         // The client went away while an answer was being written: the call's `aborted` tells the test.
         if (!response.destroyed) response.destroy(error as Error);
       });

@@ -303,6 +303,7 @@ export async function startStack(options: StackOptions): Promise<Stack | undefin
     HOST: '127.0.0.1',
     DATABASE_URL: postgres.url,
     REDIS_URL: redis.url,
+    DATA_DIR: directory,
     ...options.env,
   };
   const supervise = (name: string, modulePath: string, extra: NodeJS.ProcessEnv = {}): Supervised => {

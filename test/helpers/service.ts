@@ -7,9 +7,14 @@
  *   const caller = await service.makeCaller({ balanceAp: 1000 });
  *   const answer = await service.post('/v1/chat/completions', { secret: caller.secret, body: chatBody() });
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { after, before } from 'mocha';
 import { pino } from 'pino';
+import { makeAssetStore } from '../../core/assets/make-store.ts';
+import type { AssetStore } from '../../core/assets/store.ts';
 import { type Config, loadConfig } from '../../core/config.ts';
 import type { Pool } from '../../core/database.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -69,7 +74,7 @@ export type CallerOptions = Omit<TestAccountOptions, 'grantedAp' | 'purchasedAp'
 
 export interface CallOptions {
   readonly secret?: string;
-  /** An object goes as JSON, a string as it is. */
+  /** An object goes as JSON, a string and bytes as they are. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -95,6 +100,8 @@ export interface TestService {
   readonly config: Config;
   readonly pool: Pool;
   readonly databaseUrl: string;
+  /** In a folder that goes with the service. */
+  readonly store: AssetStore;
   readonly upstream: MockUpstream;
   /** The second route of MODEL_WITH_BACKUP. */
   readonly backup: MockUpstream;
@@ -137,15 +144,18 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       },
     },
   );
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-data-'));
   const config: Config = {
     ...loadConfig({}),
     port: 0,
+    dataDir,
     // each test that is about one of these says so
     initialGrantAp: 0,
     cardRequiredFrom: new Date('9999-01-01T00:00:00Z'),
     redisUrl: options.redisUrl,
     ...options.config,
   };
+  const store = await makeAssetStore(config);
   const database = await makeTestDatabase();
   const [upstream, backup] = await Promise.all([startMockUpstream(), startMockUpstream()]);
   await makeRoutedModels(database.pool, upstream, backup);
@@ -162,13 +172,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const databaseUrl = database.url;
   for (let index = 0; index < (options.workers ?? 1); index += 1) {
     const bus = await makeBus('worker');
-    const worker = await startWorker({ config, databaseUrl, bus, logger, env: {} });
+    const worker = await startWorker({ config, databaseUrl, bus, store, logger, env: {} });
     workerSteps.push(...worker.shutdown);
   }
   const urls: string[] = [];
   for (let index = 0; index < (options.webs ?? 1); index += 1) {
     const bus = await makeBus('web');
-    const ingress = await startIngress({ config, databaseUrl, bus, logger });
+    const ingress = await startIngress({ config, databaseUrl, bus, store, logger });
     webSteps.push(...ingress.shutdown);
     urls.push(`http://127.0.0.1:${ingress.port}`);
   }
@@ -180,6 +190,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     config,
     pool,
     databaseUrl,
+    store,
     upstream,
     backup,
     urls,
@@ -211,6 +222,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       // calls that hang upstream end with their sockets, else the stop would wait for them
       await Promise.all([upstream.close(), backup.close()]);
       for (const step of [...webSteps, ...workerSteps, ...busSteps]) await step.run();
+      await store.close();
+      await rm(dataDir, { recursive: true, force: true });
       await database.drop();
     },
   };
@@ -270,7 +283,9 @@ async function send(origin: string, method: string, path: string, options: CallO
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...options.headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(body === undefined
+      ? {}
+      : { body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     redirect: 'manual',
   });
@@ -307,6 +322,8 @@ async function tracesOf(pool: Pool): Promise<Record<string, unknown>> {
         left join app.requests q on q.id = substring(j.payload::text from '"id" : "([0-9a-f-]{36})"')::uuid
         where t.identifier not like 'maintenance/%' and q.finished_at is null) as jobs,
       (select count(*) from app.request_inputs) as inputs,
+      (select count(*) from app.assets where state = 'writing') as unstored_assets,
+      (select count(*) from app.assets where state = 'stored') as stored_assets,
       (select count(*) from app.request_results) as results,
       (select count(*) from app.idempotency_keys) as idempotency_keys,
       (select count(*) from app.ledger_entries) as ledger_entries,

@@ -1,56 +1,22 @@
 /** Bodies that are too large, too deep, or hold what not every layer likes: refused cleanly, or passed through whole. */
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { afterEach, describe, it } from 'mocha';
+import { floodBody, SOCKET_BUFFERS_BYTES } from '../helpers/flood.ts';
 import { chatBody, DEFAULT_COST_AP, MODEL, type TestCaller, withTestService } from '../helpers/service.ts';
 
 const CHAT = '/v1/chat/completions';
 const MAX_BODY_BYTES = 256 * 1024;
-/** What the kernel may hold on both ends of a loopback connection, besides what the service reads. */
-const SOCKET_BUFFERS_BYTES = 16 * 1024 * 1024;
-
 describe('a request body', () => {
   const service = withTestService({ config: { maxBodyBytes: MAX_BODY_BYTES } });
   afterEach(() => service.upstream.reset());
 
-  /** Sends `head`, then 64 KB pieces for as long as the other side takes them, up to 256 MB; what came back, and how much went. */
-  async function flood(
-    caller: TestCaller,
-    lengthHeader: string,
-  ): Promise<{ text: string; takenBytes: number }> {
-    const socket: Socket = connect(Number(new URL(service.urls[0] ?? '').port), '127.0.0.1');
-    let text = '';
-    let isOver = false;
-    socket.on('data', (part) => {
-      text += String(part);
-    });
-    const over = new Promise<void>((resolve) => {
-      const end = (): void => {
-        isOver = true;
-        resolve();
-      };
-      socket.on('error', end);
-      socket.on('end', end);
-      socket.on('close', end);
-    });
-    socket.write(
-      `POST ${CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${caller.secret}\r\nContent-Type: application/json\r\n${lengthHeader}\r\n\r\n`,
-    );
-    const piece = Buffer.alloc(64 * 1024, ' ');
-    const chunk = lengthHeader.startsWith('Transfer')
-      ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')])
-      : piece;
-    let sentBytes = 0;
-    while (!isOver && sentBytes < 256 * 1024 * 1024) {
-      sentBytes += chunk.length;
-      if (!socket.write(chunk))
-        await Promise.race([over, new Promise((resolve) => socket.once('drain', resolve))]);
-    }
-    await over;
-    const takenBytes = socket.bytesWritten;
-    socket.destroy();
-    return { text, takenBytes };
-  }
+  const flood = ({ secret }: TestCaller, lengthHeader: string) =>
+    floodBody(service.urls[0] ?? '', CHAT, [
+      `Authorization: Bearer ${secret}`,
+      'Content-Type: application/json',
+      lengthHeader,
+    ]);
 
   it('over the limit is refused while it arrives, and the rest is not read', async () => {
     const caller = await service.makeCaller();

@@ -3,9 +3,10 @@
  * languages by both ways of choosing one, and the proof that a refusal leaves nothing behind. Then the order of the checks.
  */
 import { expect } from 'chai';
-import { describe, it } from 'mocha';
+import { before, describe, it } from 'mocha';
 import { ERROR_CATALOGUE } from '../../core/error-catalogue.ts';
 import { type ErrorCode, errorMessage, isErrorCode, type Language } from '../../core/errors.ts';
+import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import {
   type Answer,
   type CallerOptions,
@@ -19,6 +20,8 @@ import {
   type TestService,
   withTestService,
 } from '../helpers/service.ts';
+import type { Case } from './error-case.ts';
+import { IMAGE_CASES } from './image-errors.ts';
 
 /**
  * Codes of areas that are not built yet, and the route whose first version must bring a test of them here: as soon as the
@@ -28,15 +31,8 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
   invalid_prefix: 'POST /v1/me/keys',
   api_key_not_found: 'DELETE /v1/me/keys/1',
   invalid_user_token: 'GET /v1/me',
-  prompt_required: 'POST /v1/images/generations',
-  quality_not_priced: 'POST /v1/images/generations',
-  size_not_priced: 'POST /v1/images/generations',
-  unknown_character: 'POST /v1/images/generations',
-  gone: 'GET /v1/images/file/1',
-  unsupported_format: 'POST /v1/audio/transcriptions',
   text_required: 'POST /v1/audio/speech',
   text_too_long: 'POST /v1/audio/speech',
-  ip_daily_cap: 'POST /v1/audio/estimate',
   unauthorized: 'POST /v1/certs/1/claim/approve',
   forbidden_scope: 'POST /v1/certs/1/approve',
   entry_already_certified: 'POST /v1/certs',
@@ -51,30 +47,8 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
 
 const CHAT = '/v1/chat/completions';
 const GRANT_CAP_AP = 5000;
+const IP_DAILY_CAP = 3;
 const SECONDS_A_DAY = 86_400;
-
-/** What a case prepares: the refused call itself, its siblings, and what is to be undone. */
-interface Prepared {
-  readonly call: (options: CallOptions) => Promise<Answer>;
-  readonly siblings?: object | ((answer: Answer) => object);
-  readonly release?: () => Promise<unknown>;
-}
-
-interface Case {
-  readonly code: ErrorCode;
-  readonly when: string;
-  readonly given: (service: TestService, as: CallerOptions) => Promise<Prepared> | Prepared;
-  /** Not the catalogue's. */
-  readonly status?: number;
-  /** The key is not known, so the account's language is not either. */
-  readonly isStranger?: true;
-  /** The request was accepted and failed later: a row tells of it, and nothing else. */
-  readonly leavesFailedRequest?: true;
-  /** Bounds of Retry-After; none: the header must be absent. */
-  readonly retryAfter?: readonly [number, number];
-  /** Error lines the service logs for it. */
-  readonly logs?: true;
-}
 
 /** A chat call by a new caller. */
 function chat(
@@ -439,6 +413,19 @@ const CASES: readonly Case[] = [
   },
 
   {
+    code: 'ip_daily_cap',
+    when: 'the address has used up its day',
+    isStranger: true,
+    retryAfter: [1, SECONDS_A_DAY],
+    given: async (service) => {
+      const inspect = (options: CallOptions = {}) =>
+        service.post('/v1/images/inspect', { body: 'no picture', ...options });
+      for (let count = 0; count < IP_DAILY_CAP; count += 1) await inspect();
+      return { call: inspect };
+    },
+  },
+
+  {
     code: 'internal_error',
     when: 'the database does not know our own function',
     logs: true,
@@ -474,10 +461,13 @@ describe('errors over HTTP', () => {
       cardRequiredFrom: new Date(Date.now() - 1000),
       minimumAccountAgeHours: 24,
       grantDailyCapAp: GRANT_CAP_AP,
+      ipDailyCap: IP_DAILY_CAP,
     },
   });
 
-  for (const item of CASES) {
+  before('an image model', () => makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' }));
+
+  for (const item of [...CASES, ...IMAGE_CASES]) {
     it(`${item.code}: ${item.when}`, async () => {
       await expectRefusal(service, item, {}, { 'accept-language': 'en-GB, ja;q=0.5' }, 'en');
       await expectRefusal(service, item, {}, { 'accept-language': 'fr, ja;q=0.9, en;q=0.1' }, 'ja');
@@ -500,7 +490,7 @@ describe('errors over HTTP', () => {
   });
 
   it('every code of the catalogue is provoked here, or named as not built', () => {
-    const provoked = new Set([...CASES.map((item) => item.code), ...EXTRA_CODES]);
+    const provoked = new Set([...[...CASES, ...IMAGE_CASES].map((item) => item.code), ...EXTRA_CODES]);
     const all = Object.keys(ERROR_CATALOGUE).filter(isErrorCode);
     const missing = all.filter((code) => !provoked.has(code) && NOT_BUILT[code] === undefined);
     expect(missing, 'neither provoked nor named').to.deep.equal([]);

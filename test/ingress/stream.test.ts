@@ -28,9 +28,8 @@ describe('the stream to a caller', () => {
   async function serve(pending: Pending): Promise<string> {
     server = createServer((req, res) => {
       const ctx = { req, res, state: { language: 'en' } } as unknown as Context;
-      void streamEvents(ctx, { streamCommentSeconds: 60, streamWindowBytes: 262_144 }, pending).catch(
-        (error: Error) => res.end(`error: ${error.message}`),
-      );
+      const config = { streamCommentSeconds: 60, streamWindowBytes: 262_144, slowReaderSeconds: 30 };
+      void streamEvents(ctx, config, pending).catch((error: Error) => res.end(`error: ${error.message}`));
     });
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;

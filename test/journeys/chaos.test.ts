@@ -256,6 +256,21 @@ describe('chaos: a process without what it needs', () => {
   }
 });
 
+describe('chaos: a worker that cannot sign pictures', () => {
+  const STORES = { DATABASE_URL: 'postgresql://127.0.0.1:9/none', REDIS_URL: 'redis://127.0.0.1:9' };
+  for (const [when, env, missing] of [
+    ['has nowhere to keep a chain', { DATA_DIR: '/dev/null' }, 'C2PA_CERTIFICATE'],
+    ['has a certificate and no key', { C2PA_CERTIFICATE: 'x' }, 'C2PA_PRIVATE_KEY'],
+    ['has what is no certificate', { C2PA_CERTIFICATE: 'x', C2PA_PRIVATE_KEY: 'y' }, 'C2PA_CERTIFICATE'],
+  ] as const) {
+    it(`because it ${when} says so in one line and ends`, async () => {
+      const { code, stdout, stderr } = await runToEnd('workers/index.ts', { ...STORES, ...env });
+      expect([code, stdout]).to.deep.equal([1, '']);
+      expect(stderr).to.match(new RegExp(`^worker: .*${missing}.*\\n$`));
+    });
+  }
+});
+
 function pick<T>(items: readonly T[], random: () => number): T {
   return items[Math.floor(random() * items.length)] ?? fail('nothing to pick from');
 }

@@ -18,6 +18,11 @@ const request = (set: string) => `update app.requests set ${set} where id = ${R}
 const entry = (kind: string, ap: number, after: number, of = 'null') =>
   `insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id)
      values (${A}, '${kind}', ${ap}, ${after}, ${of})`;
+const asset = (columns: string, values: string) =>
+  `insert into app.assets (id, account_id, request_id, kind, content_type, ${columns})
+     values (${R}, ${A}, ${R}, 'image', 'image/png', ${values})`;
+const storedAsset = (columns: string, values: string) =>
+  asset(`state, bytes, sha256, ${columns}`, `'stored', 1, ${HASH}, ${values}`);
 const price = (columns: string, values: string) =>
   `insert into app.prices (model_id, ${columns}) values ('chat', ${values})`;
 const finished = (state: string, cost: number | string, code = 'null') =>
@@ -163,6 +168,41 @@ const VIOLATIONS: Readonly<Record<string, readonly string[]>> = {
   'idempotency_keys.idempotency_keys_pkey': [
     `insert into app.idempotency_keys select ${A}, 'k', 'x', ${R} from generate_series(1, 2)`,
   ],
+  'assets.asset_kind_is_known': [
+    `insert into app.assets (id, account_id, request_id, kind, content_type) values (${R}, ${A}, ${R}, 'x', 'image/png')`,
+  ],
+  'assets.asset_names_its_request': [
+    `insert into app.assets (id, account_id, kind, content_type) values (${R}, ${A}, 'image', 'image/png')`,
+  ],
+  'assets.asset_position_not_negative': [asset('position', '-1')],
+  'assets.asset_content_type_is_one': ['png', 'image/png; x=y', 'image/png\r\nx: y', ''].map(
+    (type) =>
+      `insert into app.assets (id, account_id, request_id, kind, content_type) values (${R}, ${A}, ${R}, 'image', '${type}')`,
+  ),
+  'assets.asset_bytes_not_negative': [asset('bytes', '-1')],
+  'assets.asset_sha256_is_sha256': [asset('sha256', `'short'`)],
+  'assets.asset_state_is_known': [asset('state, bytes, sha256', `'lost', 1, ${HASH}`)],
+  'assets.stored_asset_is_measured': [
+    asset('state, bytes', `'stored', 1`),
+    asset('state, sha256', `'stored', ${HASH}`),
+  ],
+  'assets.only_stored_assets_end': [
+    asset('expires_at', 'now()'),
+    asset('deleted_at', 'now()'),
+    asset('purged_at, expires_at, sweep_at', 'now(), now(), null'),
+  ],
+  'assets.purged_asset_has_ended': [storedAsset('purged_at, sweep_at', 'now(), null')],
+  'assets.asset_that_ends_is_swept': [
+    asset('sweep_at', 'null'),
+    storedAsset('expires_at, sweep_at', 'now(), null'),
+    storedAsset('deleted_at, sweep_at', 'now(), null'),
+    storedAsset('expires_at, purged_at', 'now(), now()'),
+  ],
+  'assets.asset_stored_once_a_position': [
+    `${storedAsset('position', '0')}; insert into app.assets (id, account_id, request_id, kind, content_type, state, bytes, sha256)
+       select gen_random_uuid(), account_id, request_id, kind, content_type, state, bytes, sha256 from app.assets`,
+  ],
+  'result_cache.cache_key_is_sha256': [`insert into app.result_cache values (${A}, 'short', ${R}, now())`],
   'processes.process_kind_is_known': [
     `insert into app.processes (id, kind) values (gen_random_uuid(), 'cron')`,
   ],

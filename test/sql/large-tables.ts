@@ -13,6 +13,8 @@ const ACCOUNTS = 5000;
 const BUSY_SHARE = 10;
 const OPEN_HOLDS = 2000;
 const RESULTS = 20_000;
+/** Of the requests, as many have a file. */
+const ASSET_SHARE = 4;
 const WAITING_JOBS = 20_000;
 
 export interface LargeTables {
@@ -23,6 +25,8 @@ export interface LargeTables {
   readonly oldId: string;
   readonly openIds: readonly string[];
   readonly secretHash: Buffer;
+  /** A file of that account, its request, and the key under which that is cached (hexadecimal). */
+  readonly asset: { readonly id: string; readonly requestId: string; readonly cacheKey: string };
 }
 
 export async function fill(client: pg.Client, rows: number): Promise<LargeTables> {
@@ -70,6 +74,18 @@ export async function fill(client: pg.Client, rows: number): Promise<LargeTables
     `insert into app.request_results (request_id, kind, body)
        select id, 'json', repeat('x', 200) from (select id from app.requests where provider = 'openai' order by id desc limit $1) q`,
     [RESULTS],
+  );
+  await client.query(
+    `insert into app.assets (id, account_id, request_id, kind, content_type, bytes, sha256, state, expires_at, sweep_at, created_at)
+       select uuidv7(created_at - now()), account_id, id, 'image', 'image/png', 1000, sha256(id::text::bytea), 'stored',
+              now() + interval '30 days', now() + interval '30 days', created_at
+         from (select * from app.requests where provider = 'openai' order by id desc limit $1) q`,
+    [rows / ASSET_SHARE],
+  );
+  await client.query(
+    `insert into app.result_cache (account_id, cache_key, request_id, expires_at)
+       select account_id, sha256, request_id, expires_at from app.assets where state = 'stored'
+       on conflict do nothing`,
   );
   await client.query(
     `insert into app.idempotency_keys (account_id, key, body_hash, request_id)
@@ -127,8 +143,21 @@ async function pickRequests(
                order by id desc limit 1) as old`,
     [busyAccountId],
   );
+  const asset = await selectOne<LargeTables['asset'] & pg.QueryResultRow>(
+    client,
+    `select id, request_id as "requestId", encode(sha256, 'hex') as "cacheKey"
+       from app.assets where account_id = $1 and kind = 'image' order by id desc offset 100 limit 1`,
+    [busyAccountId],
+  );
   const open = await selectRows<{ id: string }>(client, 'select request_id as id from app.holds limit 200');
-  return { busyAccountId, secretHash, recentId: recent, oldId: old, openIds: open.map((row) => row.id) };
+  return {
+    busyAccountId,
+    secretHash,
+    recentId: recent,
+    oldId: old,
+    openIds: open.map((row) => row.id),
+    asset,
+  };
 }
 
 /** The secondary indexes of the two largest tables; the answer makes them again. */

@@ -10,11 +10,21 @@ import { Logger, run } from 'graphile-worker';
 import { after, before, describe, it } from 'mocha';
 import pg from 'pg';
 import { v7 } from 'uuid';
+import { abandonAssets, beginAssets, purgeAssets } from '../../core/assets/rows.ts';
 import type { Pool } from '../../core/database.ts';
 import { findBalance, findKeyDetails } from '../../ingress/data/accounts.ts';
-import { findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
+import {
+  deleteAssets,
+  findAsset,
+  findAssetsOfRequest,
+  findCachedResult,
+  listAssets,
+} from '../../ingress/data/assets.ts';
+import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
+import { findFinished, findRequest, hasIdempotencyKey, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
 import { submitFundedRequests } from '../../ingress/data/submissions.ts';
+import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
 import { findLost, findState, loadInput, markRunning } from '../../workers/data/requests.ts';
 import {
   makeAccount,
@@ -197,6 +207,84 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 1,
   },
   {
+    title: 'submit_requests and settle_requests, one request with two files, cached',
+    perform: async (client, data) => {
+      const submissions = submissionsOf(data, 1);
+      await submit(client, submissions);
+      const begun = await beginTwo(client, data, submissions[0]?.id ?? null);
+      await settle(client, [
+        {
+          request_id: submissions[0]?.id ?? '',
+          state: 'succeeded',
+          cost_ap: 1,
+          assets: begun.map((id) => ({ id, bytes: 1, sha256: '11'.repeat(32), retention_days: 30 })),
+          cache_key: '22'.repeat(32),
+        },
+      ]);
+    },
+    maxRows: 3,
+  },
+  {
+    title: 'begin_assets, abandon_assets and purge_assets',
+    perform: async (client, data) => {
+      const begun = await beginTwo(client, data, v7());
+      await abandonAssets(asPool(client), begun);
+      await purgeAssets(asPool(client), begun);
+    },
+    maxRows: 2,
+  },
+  {
+    title: 'a file by its id, and those of a request',
+    perform: async (client, { asset, busyAccountId }) => {
+      await findAsset(asPool(client), asset.id, busyAccountId);
+      await findAssetsOfRequest(asPool(client), asset.requestId, busyAccountId, ['image', 'preview']);
+      await findInputIds(asPool(client), asset.requestId);
+      await deleteAssets(asPool(client), busyAccountId, [v7(), asset.requestId]);
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'a cached result',
+    perform: (client, { asset, busyAccountId }) =>
+      findCachedResult(asPool(client), busyAccountId, asset.cacheKey),
+    maxRows: 1,
+  },
+  {
+    title: 'a page of an account’s pictures',
+    perform: (client, { asset, busyAccountId }) =>
+      listAssets(asPool(client), { accountId: busyAccountId, kind: 'image', before: asset.id, limit: 21 }),
+    // of an account with a tenth of all pictures, the primary key read backwards is as good: ten looked at for each
+    maxRows: 21 * 15,
+  },
+  {
+    title: 'a generation and its pictures, by the id of either',
+    perform: async (client, { asset, busyAccountId }) => {
+      await findGeneration(asPool(client), asset.requestId, busyAccountId);
+      await findImage(asPool(client), asset.requestId, busyAccountId);
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'a page of an account’s generations',
+    perform: (client, { asset, busyAccountId }) =>
+      listGenerations(asPool(client), { accountId: busyAccountId, before: asset.id, limit: 21 }),
+    maxRows: 21 * 15, // as above
+  },
+  {
+    title: 'whether an Idempotency-Key was used',
+    perform: (client, data) => hasIdempotencyKey(asPool(client), data.busyAccountId, `key ${data.recentId}`),
+    maxRows: 1,
+  },
+  {
+    title: 'due_assets',
+    perform: async (client, data) => {
+      const [id] = await beginTwo(client, data, v7());
+      await client.query('update app.assets set sweep_at = now() where id = $1', [id]);
+      await findDueAssets(asPool(client), 500);
+    },
+    maxRows: 2,
+  },
+  {
     // the holds are those of the requests under way: reading them all every few seconds is what it is for
     title: 'expire_holds',
     perform: (client) => client.query('select * from app.expire_holds()'),
@@ -209,6 +297,19 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 30_000, // what this test made in the last minute
   },
 ];
+
+async function beginTwo(client: pg.Client, data: LargeTables, requestId: string | null): Promise<string[]> {
+  const begun = [0, 1].map((position) => ({
+    id: v7(),
+    accountId: data.busyAccountId,
+    requestId,
+    kind: 'image' as const,
+    position,
+    contentType: 'image/png',
+  }));
+  await beginAssets(asPool(client), begun);
+  return begun.map(({ id }) => id);
+}
 
 const end = (db: Queryable, submissions: readonly Submission[]) =>
   settle(
@@ -257,6 +358,7 @@ describe('plans on large tables', function () {
       recentId: v7(),
       oldId: v7(),
       openIds: [v7()],
+      asset: { id: v7(), requestId: v7(), cacheKey: '33'.repeat(32) },
     };
     for (const statement of STATEMENTS) {
       for (let index = 0; index < REPEATS; index += 1) await statement.perform(early.client, empty);

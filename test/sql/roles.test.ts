@@ -51,6 +51,11 @@ const FORBIDDEN = [
   `select app.revoke_key(gen_random_uuid(), 'x')`,
   `select app.audit('x', 'x', 'x', 'x', null, null)`,
   `select app.give_back_caps('{}')`,
+  `update app.assets set expires_at = null`,
+  'insert into app.assets select * from app.assets',
+  'delete from app.assets',
+  'insert into app.result_cache select * from app.result_cache',
+  `select app.store_results('[]')`,
   `create table app.mine ()`,
   `alter table app.ledger_entries disable trigger all`,
   'set session_replication_role = replica',
@@ -124,6 +129,31 @@ describe('the roles of the processes', () => {
       );
       expect(code).to.equal(INSUFFICIENT_PRIVILEGE);
     });
+  });
+
+  it('app_ingress keeps and deletes files, app_worker keeps and sweeps them', async () => {
+    const files = [
+      'begin_assets',
+      'abandon_assets',
+      'purge_assets',
+      'store_assets',
+      'delete_assets',
+      'due_assets',
+    ];
+    const mayCall = async (role: string): Promise<string[]> => {
+      const rows = await selectRows<{ name: string }>(
+        database.pool,
+        `select p.proname::text as name from pg_proc p
+           where p.pronamespace = 'app'::regnamespace and p.proname = any ($2)
+             and has_function_privilege($1, p.oid, 'execute')`,
+        [role, files],
+      );
+      return rows.map((row) => row.name);
+    };
+    expect(await mayCall('app_ingress')).to.have.members(files.filter((name) => name !== 'due_assets'));
+    expect(await mayCall('app_worker')).to.have.members(
+      files.filter((name) => name !== 'store_assets' && name !== 'delete_assets'),
+    );
   });
 
   it('nobody else may call a function of ours', async () => {

@@ -42,11 +42,22 @@ const DRAIN_BYTES = 64 * 1024;
 
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface HttpAnswer {
+export class HttpAnswer {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** The body as UTF-8; of an error status, at most `maxErrorBytes` of it. */
-  readonly text: string;
+  /** The body; of an error status, at most `maxErrorBytes` of it. */
+  readonly bytes: Buffer;
+
+  constructor(status: number, headers: ResponseHeaders, bytes: Buffer) {
+    this.status = status;
+    this.headers = headers;
+    this.bytes = bytes;
+  }
+
+  /** The body as UTF-8. */
+  get text(): string {
+    return this.bytes.toString('utf8');
+  }
 }
 
 /** What both kinds of exchange share: abort, the size limit, and ending exactly once. */
@@ -153,11 +164,8 @@ export class WholeExchange extends Exchange {
   onResponseEnd(): void {
     if (this.isOver) return;
     this.over();
-    this.#resolve({
-      status: this.status,
-      headers: this.headers,
-      text: textOf(this.#parts, this.isSuccess ? undefined : this.limits.maxErrorBytes),
-    });
+    const limit = this.isSuccess ? undefined : this.limits.maxErrorBytes;
+    this.#resolve(new HttpAnswer(this.status, this.headers, joined(this.#parts, limit)));
   }
 
   protected override fail(error: unknown): void {
@@ -217,7 +225,7 @@ export class StreamExchange extends Exchange {
       if (bytes > this.limits.maxErrorBytes) break;
     }
     this.abort(undefined);
-    return textOf(parts, this.limits.maxErrorBytes);
+    return joined(parts, this.limits.maxErrorBytes).toString('utf8');
   }
 
   /** The reader has all it wants: lets a short rest of the body pass, so that the connection is kept. */
@@ -281,7 +289,7 @@ export class StreamExchange extends Exchange {
   }
 }
 
-function textOf(parts: readonly Buffer[], limit: number | undefined): string {
+function joined(parts: readonly Buffer[], limit: number | undefined): Buffer {
   const whole = parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
-  return whole.toString('utf8', 0, limit === undefined ? whole.length : Math.min(limit, whole.length));
+  return limit === undefined ? whole : whole.subarray(0, limit);
 }

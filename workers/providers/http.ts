@@ -1,10 +1,11 @@
 /**
- * HTTP to providers on the hot path: POST of JSON on a keep-alive pool, answered whole or as a stream of bytes.
+ * HTTP to providers on the hot path: POST of JSON or a form on a keep-alive pool, answered whole or as a stream of bytes.
  * Over undici's `dispatch`, which measured 10× got and 1.3× undici's `request` (docs/decisions/0010-http-client.md).
  * Every wait and every size has a limit. Redirects are never followed: they are answers like any other status.
  * Transport failures are `ProviderError`s; an abort rethrows the signal's reason. What a status means is the adapter's to say.
  */
-import { Pool } from 'undici';
+import type { LookupFunction } from 'node:net';
+import { type FormData, Pool } from 'undici';
 import {
   type Exchange,
   HTTP_LIMITS,
@@ -19,24 +20,39 @@ export interface HttpRequest {
   readonly path: string;
   /** Name, value, name, value: undici's cheapest form. */
   readonly headers: readonly string[];
-  readonly body: string;
+  /** A form brings its own content type. */
+  readonly body: string | FormData;
   readonly signal: AbortSignal;
+  /** Instead of the client's limit. */
+  readonly maxResponseBytes?: number;
+}
+
+export interface HttpOptions {
+  /** Finds the address of a host, or refuses to. */
+  readonly lookup?: LookupFunction;
 }
 
 export interface HttpClient {
   /** Resolves with any status and its body. */
-  postJson(request: HttpRequest): Promise<HttpAnswer>;
+  post(request: HttpRequest): Promise<HttpAnswer>;
   /** Begins at once; await `started` before anything else. */
   postStream(request: HttpRequest): StreamExchange;
+  /** Resolves with any status and its body. */
+  get(request: Omit<HttpRequest, 'body'>): Promise<HttpAnswer>;
   /** Takes no more calls; resolves when those under way are done or their grace is over. */
   close(): Promise<void>;
 }
 
-export function makeHttpClient(baseUrl: URL, overrides: Partial<HttpLimits> = {}): HttpClient {
+export function makeHttpClient(
+  baseUrl: URL,
+  overrides: Partial<HttpLimits> = {},
+  options: HttpOptions = {},
+): HttpClient {
   const limits = { ...HTTP_LIMITS, ...overrides };
   const pathPrefix = baseUrl.pathname.replace(/\/+$/, '');
   const pool = new Pool(baseUrl.origin, {
     connections: limits.maxConnections,
+    connect: { ...options },
     connectTimeout: limits.connectTimeoutMs,
     headersTimeout: limits.headersTimeoutMs,
     bodyTimeout: limits.idleTimeoutMs,
@@ -45,14 +61,20 @@ export function makeHttpClient(baseUrl: URL, overrides: Partial<HttpLimits> = {}
     allowH2: false,
   });
 
-  function dispatch<Kind extends Exchange>(request: HttpRequest, exchange: Kind): Kind {
+  function dispatch<Kind extends Exchange>(
+    method: 'GET' | 'POST',
+    request: Omit<HttpRequest, 'body'>,
+    body: HttpRequest['body'] | null,
+    exchange: Kind,
+  ): Kind {
     if (exchange.isOver) return exchange;
     const path = pathPrefix + request.path + baseUrl.search;
-    pool.dispatch(
-      { method: 'POST', path, headers: request.headers as string[], body: request.body },
-      exchange,
-    );
+    pool.dispatch({ method, path, headers: request.headers as string[], body }, exchange);
     return exchange;
+  }
+
+  function limitsOf({ maxResponseBytes }: Omit<HttpRequest, 'body'>): HttpLimits {
+    return maxResponseBytes === undefined ? limits : { ...limits, maxResponseBytes };
   }
 
   /** Calls under way finish, within the grace: a catalogue change must not fail them. */
@@ -63,8 +85,12 @@ export function makeHttpClient(baseUrl: URL, overrides: Partial<HttpLimits> = {}
   let closing: Promise<void> | undefined;
 
   return {
-    postJson: (request) => dispatch(request, new WholeExchange(request.signal, limits)).answer,
-    postStream: (request) => dispatch(request, new StreamExchange(request.signal, limits)),
+    post: (request) =>
+      dispatch('POST', request, request.body, new WholeExchange(request.signal, limitsOf(request))).answer,
+    postStream: (request) =>
+      dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
+    get: (request) =>
+      dispatch('GET', request, null, new WholeExchange(request.signal, limitsOf(request))).answer,
     close: () => (closing ??= close()),
   };
 }

@@ -47,10 +47,85 @@ export interface ChatProvider {
   stream(call: ChatCall): AsyncIterable<ChatChunk>;
 }
 
+/** A picture the caller brought: decoded and limited by the ingress, of the content type its bytes have. */
+export interface ImageInput {
+  readonly bytes: Buffer;
+  readonly contentType: string;
+}
+
+/** What one image call asks of a provider. */
+export interface ImageCall {
+  readonly requestId: string;
+  readonly upstreamModel: string;
+  readonly signal: AbortSignal;
+  readonly prompt: string;
+  /** Pictures wanted, 1 to 4. */
+  readonly count: number;
+  /** `<width>x<height>` in pixels. */
+  readonly size: string;
+  readonly quality: string | undefined;
+  readonly background?: string | undefined;
+  readonly outputFormat: 'png' | 'jpeg' | 'webp';
+  /** 0 to 100, for jpeg and webp. */
+  readonly outputCompression?: number | undefined;
+  readonly moderation?: string | undefined;
+  readonly user?: string | undefined;
+  readonly seed?: number | undefined;
+  readonly inputFidelity?: string | undefined;
+  /** Partial pictures wanted of each, 0 to 3; only `stream` gives them. */
+  readonly partialImages: number;
+  /** An edit when there is one or more. */
+  readonly images: readonly ImageInput[];
+  /** Transparent where the first of `images` is to be changed. */
+  readonly mask: ImageInput | undefined;
+}
+
+/** A picture as the provider sent it: bounded in bytes, not yet looked into. */
+export interface ProducedImage {
+  readonly bytes: Buffer;
+  /** The prompt as the provider rewrote it, where it says so. */
+  readonly revisedPrompt?: string | undefined;
+}
+
+export interface ProducedImages {
+  /** As many as asked for. */
+  readonly images: readonly ProducedImage[];
+  /** The provider's usage object as it came. */
+  readonly usage: Readonly<Record<string, unknown>> | undefined;
+}
+
+export type ImageEvent =
+  | {
+      readonly kind: 'partial';
+      /** Of the picture it belongs to, 0-based. */
+      readonly index: number;
+      /** 0-based; later ones are nearer to the finished picture. */
+      readonly partialIndex: number;
+      readonly bytes: Buffer;
+    }
+  | {
+      readonly kind: 'image';
+      readonly index: number;
+      readonly image: ProducedImage;
+      /** Of this picture; a provider that reports one for all of them sends it with the last. */
+      readonly usage?: Readonly<Record<string, unknown>> | undefined;
+    };
+
+export interface ImageProvider {
+  /** Resolves with all the pictures, or throws `ProviderError`. */
+  produce(call: ImageCall): Promise<ProducedImages>;
+  /**
+   * Yields partial pictures as they come, then each finished one; pausing the iteration pauses the upstream; `return()` aborts
+   * the call. Ends normally only when all `count` pictures came; a cut stream throws.
+   */
+  stream(call: ImageCall): AsyncIterable<ImageEvent>;
+}
+
 export interface Provider {
   readonly name: string;
   readonly kind: string;
   readonly chat?: ChatProvider;
+  readonly image?: ImageProvider;
   /** Closes sockets; called at shutdown and when the catalogue drops the provider. */
   close(): Promise<void>;
 }

@@ -28,6 +28,8 @@ declare
   v_accounts uuid[];
   v_has_caps boolean;
   v_has_free_keys boolean;
+  -- of those, the ones with files
+  v_filed json;
   v_buyers uuid[];
 begin
   -- in id order, so that two batches that overlap wait for each other instead of deadlocking
@@ -65,13 +67,17 @@ begin
          (select array_agg(f::app.ended_request) from finished f),
          (select array_agg(distinct f.account_id) from finished f),
          (select bool_or(f.is_capped) from finished f),
-         (select bool_or(f.idempotency_key is not null and f.state <> 'succeeded') from finished f)
-    into v_asked, v_resolved, v_ended, v_accounts, v_has_caps, v_has_free_keys;
+         (select bool_or(f.idempotency_key is not null and f.state <> 'succeeded') from finished f),
+         (select json_agg(e) filter (where e.assets is not null) from ending e)
+    into v_asked, v_resolved, v_ended, v_accounts, v_has_caps, v_has_free_keys, v_filed;
 
   if v_resolved <> coalesce(cardinality(v_ended), 0) then
     raise exception 'holds without a request between % and %', v_first, v_last;
   end if;
 
+  if v_filed is not null then
+    perform app.store_results(v_filed);
+  end if;
   if v_ended is not null then
     with ended as materialized (
       select * from unnest(v_ended)

@@ -1,5 +1,5 @@
 /**
- * Chat with any server of the OpenAI convention: a base address (with its `/v1`) and a bearer credential, or none for a
+ * Chat and pictures of any server of the OpenAI convention: a base address (with its `/v1`) and a bearer credential, or none for a
  * server that needs none. Nothing of a body is changed but the model, the output cap and the streaming fields.
  */
 import type { CheckableProvider } from '../check.ts';
@@ -7,11 +7,13 @@ import { type HttpRequest, makeHttpClient } from '../http.ts';
 import type { HttpLimits } from '../http-exchange.ts';
 import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
 import { ProviderError } from '../provider.ts';
+import { ChatChunks, MAX_CHUNK_CHARACTERS } from './chat-chunks.ts';
 import { checkModels } from './check.ts';
 import { statusError } from './errors.ts';
+import { EventStream } from './event-stream.ts';
+import { makeOpenAiImages } from './images.ts';
 import { chatRequestBody } from './request.ts';
 import { checkCompletion, hasContentType, parseObject, parseUsage } from './response.ts';
-import { ChatStream } from './stream.ts';
 
 export function makeOpenAiProvider(
   config: ProviderConfig,
@@ -27,26 +29,27 @@ export function makeOpenAiProvider(
   const http = makeHttpClient(baseUrl, limits);
   const authorization = credential === undefined ? [] : ['authorization', `Bearer ${credential}`];
 
+  const headers = (requestId: string, accept: string): readonly string[] => [
+    ...authorization,
+    'accept',
+    accept,
+    // For tracing only. Not an Idempotency-Key: one request of ours can make several calls, and a retry after a failure must be a new call.
+    'x-client-request-id',
+    requestId,
+  ];
+
   function chatRequest(call: ChatCall, stream: boolean): HttpRequest {
+    const accepted = headers(call.requestId, stream ? 'text/event-stream' : 'application/json');
     return {
       path: '/chat/completions',
-      headers: [
-        ...authorization,
-        'content-type',
-        'application/json',
-        'accept',
-        stream ? 'text/event-stream' : 'application/json',
-        // For tracing only. Not an Idempotency-Key: one request of ours can make several calls, and a retry after a failure must be a new call.
-        'x-client-request-id',
-        call.requestId,
-      ],
+      headers: [...accepted, 'content-type', 'application/json'],
       body: chatRequestBody(call, stream),
       signal: call.signal,
     };
   }
 
   async function complete(call: ChatCall): Promise<ChatCompletion> {
-    const answer = await http.postJson(chatRequest(call, false));
+    const answer = await http.post(chatRequest(call, false));
     if (answer.status !== 200) throw statusError(answer.status, answer.headers, answer.text, credential);
     if (!hasContentType(answer.headers, 'application/json')) {
       throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
@@ -58,9 +61,10 @@ export function makeOpenAiProvider(
 
   function stream(call: ChatCall): AsyncIterable<ChatChunk> {
     const choiceCount = typeof call.body.n === 'number' ? call.body.n : 1;
-    return new ChatStream({
+    return new EventStream<ChatChunk>({
       open: () => http.postStream(chatRequest(call, true)),
-      choiceCount,
+      interpreter: new ChatChunks(choiceCount),
+      maxEventCharacters: MAX_CHUNK_CHARACTERS,
       credential,
       signal: call.signal,
     });
@@ -70,6 +74,7 @@ export function makeOpenAiProvider(
     name: config.name,
     kind: config.kind,
     chat: { complete, stream },
+    image: makeOpenAiImages({ http, baseUrl, credential, headers }),
     check: (signal) => checkModels(baseUrl, credential, signal),
     close: () => http.close(),
   };

@@ -1,5 +1,5 @@
 /**
- * `[[sandbox:…]]` in the last user message makes the sandbox slow or fail, so that developers can try their error handling
+ * `[[sandbox:…]]` in the last user message, or in a prompt, makes the sandbox slow or fail, so that developers can try their error handling
  * with a test key. docs/sandbox.md is the list for users; keep both alike.
  */
 import { ProviderError, type ProviderErrorKind } from '../provider.ts';
@@ -29,7 +29,8 @@ const ERROR_KINDS: ReadonlySet<string> = new Set<ProviderErrorKind>([
   'invalid_response',
 ]);
 
-export function parseDirectives(message: string): Directives {
+/** `param`: the field that holds the text. */
+export function parseDirectives(message: string, param = 'messages'): Directives {
   let delayMs = 0;
   let error: ProviderErrorKind | undefined;
   let cut = false;
@@ -38,13 +39,13 @@ export function parseDirectives(message: string): Directives {
   const text = message.replace(
     /\[\[sandbox:(\w+)(?:=(\w+))?\]\]/g,
     (whole, name: string, value: string | undefined) => {
-      if (name === 'delay') delayMs = Math.min(wholeNumber(whole, value), MAX_DELAY_MS);
-      else if (name === 'words') words = Math.min(wholeNumber(whole, value), MAX_WORDS);
+      if (name === 'delay') delayMs = Math.min(wholeNumber(whole, value, param), MAX_DELAY_MS);
+      else if (name === 'words') words = Math.min(wholeNumber(whole, value, param), MAX_WORDS);
       else if (name === 'cut') cut = true;
       else if (name === 'no_usage') noUsage = true;
       else if (name === 'error' && value !== undefined && ERROR_KINDS.has(value))
         error = value as ProviderErrorKind;
-      else throw unknownDirective(whole);
+      else throw unknownDirective(whole, param);
       return '';
     },
   );
@@ -59,15 +60,19 @@ export function directedError(kind: ProviderErrorKind): ProviderError {
   });
 }
 
-function wholeNumber(directive: string, value: string | undefined): number {
-  if (value === undefined || !/^\d{1,9}$/.test(value)) throw unknownDirective(directive);
+export function cutError(): ProviderError {
+  return new ProviderError('invalid_response', 'The sandbox was asked to break off.');
+}
+
+function wholeNumber(directive: string, value: string | undefined, param: string): number {
+  if (value === undefined || !/^\d{1,9}$/.test(value)) throw unknownDirective(directive, param);
   return Number(value);
 }
 
 /** A misspelt directive is told rather than answered, since its writer would wait for an effect that never comes. */
-function unknownDirective(directive: string): ProviderError {
+function unknownDirective(directive: string, param: string): ProviderError {
   return new ProviderError('rejected', 'An unknown sandbox directive.', {
     publicMessage: `[sandbox] Unknown directive: ${directive.slice(0, 100)}`,
-    param: 'messages',
+    param,
   });
 }

@@ -1,19 +1,14 @@
 /**
- * A provider inside the worker that needs nothing outside: deterministic chat in the real wire format, for test keys,
+ * A provider inside the worker that needs nothing outside: deterministic chat in the real wire format and pictures, for test keys,
  * the first start and tests. It says that it is the sandbox in every answer. See docs/sandbox.md.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { CheckableProvider } from '../check.ts';
-import {
-  type ChatCall,
-  type ChatChunk,
-  type ChatCompletion,
-  type ProviderConfig,
-  ProviderError,
-} from '../provider.ts';
+import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
 import { countPromptTokens, loadTokenizer } from '../tokens.ts';
 import { type Choice, lastUserText, makeChoices } from './answer.ts';
-import { type Directives, directedError, parseDirectives } from './directives.ts';
+import { cutError, type Directives, directedError, parseDirectives } from './directives.ts';
+import { produceImages, streamImages } from './images.ts';
+import { pause } from './pause.ts';
 import { makeChunks, makeCompletion, makeUsage, makeUsageChunk } from './wire.ts';
 
 /** Between streamed chunks: enough to see that it streams, little enough for tests. */
@@ -24,6 +19,7 @@ export function makeSandboxProvider(config: ProviderConfig): CheckableProvider {
     name: config.name,
     kind: config.kind,
     chat: { complete, stream },
+    image: { produce: produceImages, stream: streamImages },
     check: () => Promise.resolve({ models: [] }),
     close: () => Promise.resolve(),
   };
@@ -62,18 +58,4 @@ async function prepare(
   const promptTokens = await countPromptTokens(call.body);
   call.signal.throwIfAborted();
   return { directives, choices: await makeChoices(call.body, call.outputCapTokens, tokenizer), promptTokens };
-}
-
-/** Rejects with the signal's own reason, as every provider does. */
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(milliseconds, undefined, { signal });
-  } catch {
-    // the reason is what the caller gave and waits for
-    throw signal.reason;
-  }
-}
-
-function cutError(): ProviderError {
-  return new ProviderError('invalid_response', 'The sandbox was asked to break off.');
 }

@@ -1,15 +1,19 @@
 /** Housekeeping by the clock: partitions ahead of time, what is past its retention, and the nightly check of the books. */
 import { type ParsedCronItem, parseCronItems, type TaskList } from 'graphile-worker';
+import type { AssetStore } from '../../../core/assets/store.ts';
 import { type Pool, withTransaction } from '../../../core/database.ts';
 import type { Logger } from '../../../core/logger.ts';
+import { sweepAssets } from './assets.ts';
 
 const PARTITIONS_TASK = 'maintenance/partitions';
+const ASSETS_TASK = 'maintenance/assets';
 const PURGE_TASK = 'maintenance/purge';
 const RECONCILE_TASK = 'maintenance/reconcile';
 
 export const CRON_ITEMS: ParsedCronItem[] = parseCronItems([
   { task: PARTITIONS_TASK, match: '7 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
   { task: RECONCILE_TASK, match: '23 3 * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
+  { task: ASSETS_TASK, match: '*/5 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
   { task: PURGE_TASK, match: '*/5 * * * *', options: { backfillPeriod: 0, maxAttempts: 3 } },
 ]);
 
@@ -29,10 +33,13 @@ interface LedgerCheck {
   readonly problems: readonly unknown[];
 }
 
-export function makeMaintenanceTasks(pool: Pool, logger: Logger): TaskList {
+export function makeMaintenanceTasks(pool: Pool, store: AssetStore, logger: Logger): TaskList {
   return {
     async [PARTITIONS_TASK]() {
       await pool.query('select app.maintain_partitions()');
+    },
+    async [ASSETS_TASK]() {
+      await sweepAssets({ pool, store, logger });
     },
     /** The books against themselves, every night; a difference is an alarm (docs/operations.md). */
     async [RECONCILE_TASK]() {

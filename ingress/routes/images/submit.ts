@@ -1,0 +1,150 @@
+/**
+ * What generations and edits have in common once their body has been read: model, price, the look into the cache, storing the
+ * caller's pictures, and then the common paid path.
+ */
+import { ServiceError } from '../../../core/errors.ts';
+import { IMAGE_TASK, type ImageJobInput, type StoredInput } from '../../../core/images.ts';
+import { quoteImages } from '../../../core/pricing.ts';
+import { type Context, callerOf } from '../../context.ts';
+import type { Generation } from '../../data/images.ts';
+import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
+import { type PaidRequest, runPaid } from '../../paid.ts';
+import type { Services } from '../../services.ts';
+import { cacheKeyOf, findCached } from './cache.ts';
+import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
+import type { ImageBody, InputPicture } from './read.ts';
+
+type Operation = ImageJobInput['operation'];
+
+/** What remains of a body when its bytes have gone to the store. */
+type Prepared =
+  | {
+      readonly kind: 'cached';
+      readonly found: Generation;
+      readonly wanted: Wanted & { readonly isStream: boolean };
+    }
+  | { readonly kind: 'paid'; readonly request: PaidRequest; readonly inputs: readonly StoredInput[] };
+
+/** A caller whose pictures could not be kept tries again after this. */
+const STORE_PAUSE_SECONDS = 5;
+
+/** `read` ends with check 5; the pictures it gives are let go before the provider is waited for. */
+export async function submitImages(
+  ctx: Context,
+  services: Services,
+  operation: Operation,
+  read: () => Promise<ImageBody>,
+): Promise<void> {
+  const { maxBodyBytes, maxImageBodyBytes } = services.config;
+  const maxBytes = operation === 'edit' ? maxImageBodyBytes : maxBodyBytes;
+  const prepared = await services.bodyBudget.withRoom(ctx, maxBytes, () =>
+    prepare(ctx, services, operation, read),
+  );
+  if (prepared.kind === 'cached') {
+    await answerFromCache(ctx, services, prepared.found, { ...prepared.wanted, operation });
+    return;
+  }
+  const ids = prepared.inputs.map(({ id }) => id);
+  let isAccepted = false;
+  try {
+    await runPaid(ctx, services, prepared.request, (outcome) => {
+      isAccepted = outcome === 'accepted';
+      if (!isAccepted) void services.files.discard(ids);
+    });
+  } catch (error) {
+    // housekeeping finds what a request that was accepted leaves
+    if (!isAccepted) await services.files.discard(ids);
+    throw error;
+  }
+}
+
+async function prepare(
+  ctx: Context,
+  services: Services,
+  operation: Operation,
+  read: () => Promise<ImageBody>,
+): Promise<Prepared> {
+  const body = await read();
+  const caller = callerOf(ctx);
+  const at = services.now();
+  const catalogue = services.catalogue.current();
+  const modelId = body.model ?? defaultModel(catalogue, 'image', at)?.id;
+  if (modelId === undefined) throw new ServiceError('invalid_parameter', { param: 'model' });
+  const model = requireModel(catalogue, modelId, 'image', caller);
+  const price = imagePriceOf(model, at, body);
+  const priceAp = price.ap ?? 0;
+  const isTest = caller.prefix === 'svc_test_';
+  const wanted: Wanted = { count: body.count, isUrlOnly: body.isUrlOnly };
+
+  const cacheKey = body.mayBeCached ? cacheKeyOf(operation, modelId, price, isTest, body) : null;
+  const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey);
+  if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
+
+  const inputs = await storeInputs(ctx, services, body);
+  const input: ImageJobInput = {
+    operation,
+    isTest,
+    priceAp,
+    prompt: body.prompt,
+    count: body.count,
+    size: price.size,
+    quality: price.quality === '' ? null : price.quality,
+    background: body.background ?? null,
+    outputFormat: body.outputFormat,
+    outputCompression: body.outputCompression ?? null,
+    moderation: body.moderation ?? null,
+    user: body.user ?? null,
+    seed: body.seed ?? null,
+    inputFidelity: body.inputFidelity ?? null,
+    partialImages: body.partialImages,
+    images: inputs.slice(0, body.pictures.length),
+    mask: body.mask === undefined ? null : (inputs[body.pictures.length] ?? null),
+    cacheKey,
+  };
+  return {
+    kind: 'paid',
+    inputs,
+    request: {
+      area: 'images',
+      task: IMAGE_TASK,
+      modelId,
+      price,
+      quote: quoteImages(priceAp, body.count),
+      timeoutSeconds: services.config.imageTimeoutSeconds,
+      isStream: body.isStream,
+      input,
+      rawBody: body.digest,
+      stopWhenCallerLeaves: false,
+      presentation: makePresentation(services, wanted),
+    },
+  };
+}
+
+/** The caller's pictures, then the mask. Only their names ride in the job. */
+async function storeInputs(
+  ctx: Context,
+  { files, logger }: Services,
+  { pictures, mask }: ImageBody,
+): Promise<readonly StoredInput[]> {
+  const all: InputPicture[] = mask === undefined ? [...pictures] : [...pictures, mask];
+  if (all.length === 0) return [];
+  const { requestId } = ctx.state;
+  const drafts = all.map(({ bytes, contentType }, position) => ({
+    kind: 'input' as const,
+    position,
+    contentType,
+    body: bytes,
+    maxBytes: bytes.length,
+  }));
+  const stored = await files
+    .put({ accountId: callerOf(ctx).accountId, requestId }, drafts)
+    .catch((error: unknown) => {
+      logger.error({ err: error, requestId }, 'the asset store failed');
+      throw new ServiceError(
+        'generation_failed',
+        {},
+        { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
+      );
+    });
+  return stored.map(({ id, contentType }) => ({ id, contentType }));
+}

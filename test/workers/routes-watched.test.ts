@@ -1,0 +1,97 @@
+/** What a circuit learns of answers, whatever they are of: that they begin, and that they came whole. */
+import { expect } from 'chai';
+import { after, afterEach, before, describe, it } from 'mocha';
+import type { Catalogue } from '../../core/catalogue.ts';
+import { type Provider, ProviderError } from '../../workers/providers/provider.ts';
+import { makeRoutes, type Routes } from '../../workers/routes.ts';
+import { type MockUpstream, startMockUpstream } from '../helpers/mock-upstream.ts';
+import { imageCall } from './providers/conformance-images.ts';
+
+/** Consecutive failures that open a route's circuit. */
+const FAILURES = 5;
+const request = { modelId: 'm', isTest: false, signal: new AbortController().signal };
+const call = imageCall({ partialImages: 1 });
+
+describe('the circuit of a route for pictures', () => {
+  let upstream: MockUpstream;
+  let routes: Routes;
+
+  before(async () => {
+    upstream = await startMockUpstream();
+  });
+  afterEach(async () => {
+    upstream.reset();
+    await routes.close();
+  });
+  after(() => upstream.close());
+
+  function makeTestRoutes(): Routes {
+    const catalogue = {
+      providers: new Map([
+        ['only', { name: 'only', kind: 'openai', baseUrl: upstream.baseUrl, credentialEnv: null }],
+      ]),
+      models: new Map([
+        ['m', { routes: [{ provider: 'only', upstreamModel: 'u', priority: 0, weight: 1 }] }],
+      ]),
+    } as unknown as Catalogue;
+    return makeRoutes(
+      { current: () => catalogue, refresh: async () => {}, onChange: () => {}, close: () => {} },
+      {},
+    );
+  }
+
+  async function isOpenAfter(work: (provider: Provider) => Promise<void>): Promise<boolean> {
+    routes = makeTestRoutes();
+    for (let time = 0; time < FAILURES; time += 1) await routes.call(request, work).catch(() => {});
+    let wasCalled = false;
+    await routes
+      .call(request, async () => {
+        wasCalled = true;
+      })
+      .catch(() => {});
+    return !wasCalled;
+  }
+
+  const disliked = () => {
+    throw new ProviderError('invalid_response', 'the pictures are not what was asked for');
+  };
+
+  it('opens when no answer comes', async () => {
+    upstream.program('u', { rawBody: '{}' });
+    expect(
+      await isOpenAfter(async ({ image }) => {
+        await image?.produce(call);
+      }),
+    ).to.equal(true);
+  });
+
+  it('stays closed when answers come whole and only what is in them is at fault', async () => {
+    expect(
+      await isOpenAfter(async ({ image }) => {
+        await image?.produce(call);
+        disliked();
+      }),
+    ).to.equal(false);
+  });
+
+  it('stops a probe from holding others back once a stream begins', async () => {
+    routes = makeTestRoutes();
+    upstream.program('u', { status: 500 });
+    for (let time = 0; time < FAILURES; time += 1)
+      await routes.call(request, async ({ image }) => void (await image?.produce(call))).catch(() => {});
+    upstream.reset();
+    const { now } = Date;
+    Date.now = () => now() + 11_000;
+    try {
+      await routes.call(request, async ({ image }) => {
+        const events = image?.stream(call)[Symbol.asyncIterator]();
+        expect((await events?.next())?.done).to.equal(false);
+        // The probe is not over, and another call is let through.
+        expect(await routes.call(request, async (provider) => provider.name)).to.equal('only');
+        await events?.return?.();
+      });
+    } finally {
+      Date.now = now;
+    }
+  });
+});
