@@ -27,7 +27,11 @@ export function makeAddressCap(options: {
   const { counters, dailyCap, now } = options;
   const make = (area: Area): Counter =>
     counters.make({ name: `svc:ip:${area}`, limit: dailyCap, windowSeconds: DAY_SECONDS });
-  const byArea: Readonly<Record<Area, Counter>> = { images: make('images'), tts: make('tts'), beacon: make('beacon') };
+  const byArea: Readonly<Record<Area, Counter>> = {
+    images: make('images'),
+    tts: make('tts'),
+    beacon: make('beacon'),
+  };
   const saltOf = makeSalts(counters);
   return {
     async count(address, area) {

@@ -11,8 +11,8 @@ import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
 import { type PaidRequest, runPaid } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
-import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
 import { type CastBody, withCharacter } from './character.ts';
+import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
 import type { ImageBody, InputPicture } from './read.ts';
 
 type Operation = ImageJobInput['operation'];
