@@ -91,6 +91,7 @@ export async function startWorker(options: {
     routes,
     assets,
     signer: makeSigner(config),
+    logger,
     concurrency: config.imageConcurrency,
   });
   const taskList: TaskList = {

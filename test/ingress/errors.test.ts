@@ -10,6 +10,7 @@ import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import {
   type Answer,
   type CallerOptions,
+  type CallOptions,
   chatBody,
   eventually,
   MAX_TOKENS,

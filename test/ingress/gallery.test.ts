@@ -304,9 +304,10 @@ describe('the gallery', () => {
     it('does not expire as long as it is published, and stays in its owner’s list', async () => {
       const { id, candidates } = await makePictures(service, caller.secret);
       await publish(id);
-      await service.pool.query(`update app.assets set kept_expires_at = now() - interval '1 day' where id = $1`, [
-        candidates[0],
-      ]);
+      await service.pool.query(
+        `update app.assets set kept_expires_at = now() - interval '1 day' where id = $1`,
+        [candidates[0]],
+      );
       await sweepAssets({ pool: service.pool, store: service.store, logger: quiet });
       expect((await service.get(`/v1/images/gallery/${id}`)).status).to.equal(200);
       const { json } = await service.get('/v1/images', { secret: caller.secret });
@@ -368,7 +369,9 @@ describe('the gallery', () => {
 
     it('is served below /v2.5 too', async () => {
       const { id } = await makePictures(service, caller.secret);
-      expect((await service.post(`/v2.5/images/${id}/publish`, { secret: caller.secret })).status).to.equal(200);
+      expect((await service.post(`/v2.5/images/${id}/publish`, { secret: caller.secret })).status).to.equal(
+        200,
+      );
       expect((await service.get(`/v2.5/images/gallery/${id}`)).status).to.equal(200);
       expect((await service.get('/v2.5/images/gallery')).json.items[0].id).to.equal(id);
     });

@@ -63,7 +63,7 @@ export async function findCached(
   const found = await findCachedGeneration(pool, accountId, cacheKey);
   if (found === undefined) return undefined;
   try {
-    for (const image of found.images) (await files.store.open(assetKey(image), ONE_BYTE)).destroy();
+    for (const image of found.images) (await files.store.open(assetKey(image), FIRST_BYTES)).destroy();
     return found;
   } catch (error) {
     // what cannot be read is no answer: it is made anew
@@ -72,4 +72,4 @@ export async function findCached(
   }
 }
 
-const ONE_BYTE = { start: 0, end: 0 };
+const FIRST_BYTES = { start: 0, end: 1 };

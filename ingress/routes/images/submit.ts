@@ -26,6 +26,9 @@ type Prepared =
     }
   | { readonly kind: 'paid'; readonly request: PaidRequest; readonly inputs: readonly StoredInput[] };
 
+/** A caller whose pictures could not be kept tries again after this. */
+const STORE_PAUSE_SECONDS = 5;
+
 /** `read` ends with check 5; the pictures it gives are let go before the provider is waited for. */
 export async function submitImages(
   ctx: Context,
@@ -129,20 +132,28 @@ function pictureOf({ character }: CastBody): StoredInput[] {
 /** The caller's pictures, then the mask. Only their names ride in the job. */
 async function storeInputs(
   ctx: Context,
-  { files }: Services,
+  { files, logger }: Services,
   { pictures, mask }: Pick<ImageBody, 'pictures' | 'mask'>,
 ): Promise<readonly StoredInput[]> {
   const all: InputPicture[] = mask === undefined ? [...pictures] : [...pictures, mask];
   if (all.length === 0) return [];
-  const stored = await files.put(
-    { accountId: callerOf(ctx).accountId, requestId: ctx.state.requestId },
-    all.map(({ bytes, contentType }, position) => ({
-      kind: 'input',
-      position,
-      contentType,
-      body: bytes,
-      maxBytes: bytes.length,
-    })),
-  );
+  const { requestId } = ctx.state;
+  const drafts = all.map(({ bytes, contentType }, position) => ({
+    kind: 'input' as const,
+    position,
+    contentType,
+    body: bytes,
+    maxBytes: bytes.length,
+  }));
+  const stored = await files
+    .put({ accountId: callerOf(ctx).accountId, requestId }, drafts)
+    .catch((error: unknown) => {
+      logger.error({ err: error, requestId }, 'the asset store failed');
+      throw new ServiceError(
+        'generation_failed',
+        {},
+        { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
+      );
+    });
   return stored.map(({ id, contentType }) => ({ id, contentType }));
 }

@@ -4,6 +4,7 @@
  */
 import { Semaphore } from 'async-mutex';
 import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
+import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageDetails,
@@ -14,6 +15,7 @@ import {
   MAX_PICTURE_BYTES,
   sumOfCounts,
 } from '../../../core/images.ts';
+import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import type { InputFile, RunAssets } from '../../assets.ts';
 import {
@@ -33,6 +35,7 @@ export interface ImageTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
+  readonly logger: Logger;
   /** Requests whose pictures may be in this worker's memory at once. */
   readonly concurrency: number;
 }
@@ -62,7 +65,8 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
 }
 
 async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
-  const { routes, assets, signer } = options;
+  const { routes, signer, logger } = options;
+  const assets = sayingWhatFailed(options.assets, run, logger);
   const images: ImageInput[] = [];
   for (const image of input.images) images.push(await load(image, run, assets));
   const mask = input.mask === null ? undefined : await load(input.mask, run, assets);
@@ -84,6 +88,20 @@ async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions
     made.map((one, position) => draftOf(one, position, input)),
   );
   return outcomeOf(run, input, made, stored, provider);
+}
+
+/** A store that cannot be written to or read is no fault of the request: it may be made again. */
+function sayingWhatFailed(assets: RunAssets, { signal, id }: Run, logger: Logger): RunAssets {
+  const failed = (error: unknown): never => {
+    if (signal.aborted) throw error;
+    logger.error({ err: error, requestId: id }, 'the asset store failed');
+    throw new ServiceError('generation_failed', {}, { cause: error });
+  };
+  return {
+    ...assets,
+    put: (run, drafts) => assets.put(run, drafts).catch(failed),
+    readInput: (run, input, maxBytes) => assets.readInput(run, input, maxBytes).catch(failed),
+  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */
