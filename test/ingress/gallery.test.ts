@@ -227,7 +227,7 @@ describe('the gallery', () => {
 
   describe('the page', () => {
     it('needs no key, is newest first, and counts all of them', async () => {
-      const made = [];
+      const made: string[] = [];
       for (let index = 0; index < 3; index += 1) {
         const { id } = await makePictures(service, caller.secret);
         await publish(id);
