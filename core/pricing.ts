@@ -70,6 +70,11 @@ export function quoteImages(priceAp: number, count: number): Quote {
   return { fixedMilliAp: 0, unitMilliAp: priceAp * 1000, minUnits: count, maxUnits: count };
 }
 
+/** The hold for an operation that is priced by the call. */
+export function quoteCall(priceAp: number): Quote {
+  return { fixedMilliAp: priceAp * 1000, unitMilliAp: 0, minUnits: 1, maxUnits: 1 };
+}
+
 /** The price in force at a moment among the prices of one model, size and quality. */
 export function priceInForce(prices: readonly Price[], at: Date): Price | undefined {
   let found: Price | undefined;

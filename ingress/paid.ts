@@ -8,6 +8,7 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
+import type { Submission } from './data/submissions.ts';
 import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
 import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
@@ -56,38 +57,14 @@ export async function runPaid(
   request: PaidRequest,
   onSubmitted?: (outcome: PaidOutcome) => void,
 ): Promise<void> {
-  const caller = callerOf(ctx);
   const { requestId } = ctx.state;
-  const idempotency = idempotencyOf(ctx, request.rawBody);
   const isAsync = !request.isStream && prefersAsync(ctx);
+  const submission = submissionOf(ctx, services, request, isAsync ? null : services.relay.ingressId);
   services.load.refuseWhenTooDeep();
 
   const pending = services.relay.expect(requestId);
   try {
-    const submitted = await services.submit({
-      id: requestId,
-      accountId: caller.accountId,
-      keyId: caller.keyId,
-      area: request.area,
-      task: request.task,
-      modelId: request.modelId,
-      priceId: request.price.id,
-      isStream: request.isStream,
-      ingressId: isAsync ? null : services.relay.ingressId,
-      quote: request.quote,
-      timeoutSeconds: request.timeoutSeconds,
-      idempotency,
-      caps: {
-        perRequestAp: caller.capPerRequestAp,
-        dailyAp: caller.capDailyAp,
-        monthlyAp: caller.capMonthlyAp,
-        grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
-      },
-      isFunded: caller.hasPurchased,
-      isGrantAllowed: isOldEnoughForGrant(caller, services),
-      needsPurchased: mustSpendPurchased(caller, services),
-      input: request.input,
-    });
+    const submitted = await services.submit(submission);
     if (submitted.outcome === 'replay') {
       onSubmitted?.('replayed');
       await replay(ctx, services, submitted.requestId, request);
@@ -104,6 +81,40 @@ export async function runPaid(
   } finally {
     pending.forget();
   }
+}
+
+/** What is submitted for this caller. Throws `invalid_parameter` for an Idempotency-Key that is none. */
+export function submissionOf(
+  ctx: Context,
+  services: Pick<Services, 'config' | 'now'>,
+  request: Omit<PaidRequest, 'stopWhenCallerLeaves' | 'presentation'>,
+  ingressId: string | null,
+): Submission {
+  const caller = callerOf(ctx);
+  return {
+    id: ctx.state.requestId,
+    accountId: caller.accountId,
+    keyId: caller.keyId,
+    area: request.area,
+    task: request.task,
+    modelId: request.modelId,
+    priceId: request.price.id,
+    isStream: request.isStream,
+    ingressId,
+    quote: request.quote,
+    timeoutSeconds: request.timeoutSeconds,
+    idempotency: idempotencyOf(ctx, request.rawBody),
+    caps: {
+      perRequestAp: caller.capPerRequestAp,
+      dailyAp: caller.capDailyAp,
+      monthlyAp: caller.capMonthlyAp,
+      grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
+    },
+    isFunded: caller.hasPurchased,
+    isGrantAllowed: isOldEnoughForGrant(caller, services),
+    needsPurchased: mustSpendPurchased(caller, services),
+    input: request.input,
+  };
 }
 
 async function answerWhenFinished(

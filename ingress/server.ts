@@ -23,6 +23,7 @@ import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
+import { makePageViewCounter } from './page-views.ts';
 import { makeRelay, type Relay } from './relay.ts';
 import { makeStorageHealth } from './storage-health.ts';
 import { makeSubmit } from './submit.ts';
@@ -106,6 +107,7 @@ export async function startIngress(options: {
   );
   const inspector = makeInspector(config);
   const now = (): Date => new Date();
+  const pageViews = makePageViewCounter({ pool, now, onError: onError('page views were not written') });
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -127,6 +129,7 @@ export async function startIngress(options: {
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
     bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
     isStorageUp: makeStorageHealth(store, logger),
+    pageViews,
     now,
   });
   const handle = app.callback();
@@ -163,6 +166,7 @@ export async function startIngress(options: {
           catalogue.close();
           await submit.drain();
           await keys.close();
+          await pageViews.close();
           counters.close();
           await inspector.close();
           await heartbeat.stop();

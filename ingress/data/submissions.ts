@@ -69,7 +69,7 @@ export async function submitRequests(
   const { rows } = await pool.query<SubmissionRow>({
     ...SUBMIT,
     values: [
-      JSON.stringify(batch.map(({ submission }, index) => toJson(submission, index))),
+      JSON.stringify(batch.map(({ submission }, index) => submissionToJson(submission, index))),
       `[${batch.map(({ inputJson }) => inputJson).join(',')}]`,
       initialGrantAp,
     ],
@@ -118,8 +118,8 @@ export async function findCommitted(pool: Pool, ids: readonly string[]): Promise
   return new Map(rows.map((row) => [row.id, acceptedRow(row.hold_ap)]));
 }
 
-/** The shape of app.submission. */
-function toJson(submission: Submission, index: number): Record<string, unknown> {
+/** The shape of app.submission. `index`: in its batch. */
+export function submissionToJson(submission: Submission, index: number): Record<string, unknown> {
   const { quote, caps, idempotency } = submission;
   return {
     n: index + 1,

@@ -35,7 +35,7 @@ voices:
   it('import prints how many there are, of the sandbox catalogue too', async () => {
     const finished = await svc('catalog', 'import', SANDBOX, '--json');
     expect([finished.status, finished.stderr]).to.deep.equal([0, '']);
-    expect(printedObject(finished)).to.deep.equal({ providers: 1, models: 3, voices: 0 });
+    expect(printedObject(finished)).to.deep.equal({ providers: 1, models: 4, voices: 0 });
     expect(
       await selectRows(
         database.pool,
@@ -60,7 +60,7 @@ voices:
     ]);
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.equal({
       status: 0,
-      stdout: 'Imported 1 providers, 3 models, 0 voices\n',
+      stdout: 'Imported 1 providers, 4 models, 0 voices\n',
       stderr: '',
     });
     expect(
@@ -77,7 +77,7 @@ voices:
     );
     const pruned = await svc('catalog', 'import', await file('after.yaml', speech('210')), '--prune');
     expect(pruned.stderr).to.equal(
-      'Retired model sandbox-chat\nRetired model sandbox-chat-small\nRetired model sandbox-image\n',
+      'Retired model gallery-submit\nRetired model sandbox-chat\nRetired model sandbox-chat-small\nRetired model sandbox-image\n',
     );
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.include({ status: 0, stderr: '' });
   });
@@ -165,7 +165,7 @@ describe('release', () => {
       status: 0,
       stdout:
         'release: no new migrations; functions and grants are up to date\n' +
-        'release: Imported 1 providers, 3 models, 0 voices\n',
+        'release: Imported 1 providers, 4 models, 0 voices\n',
       stderr: '',
     });
     const missing = await run('release', [], { DATABASE_URL: database.url, CATALOG_FILE: '/nonexistent' });
