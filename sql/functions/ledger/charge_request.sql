@@ -25,7 +25,7 @@ begin
         'request_id', v_item.id, 'state', 'succeeded', 'cost_ap', v_answer.hold_ap, 'usage', json_build_object('calls', 1),
         'result_kind', 'json', 'result', p_result::text
       )),
-      v_item.id, v_item.id
+      array[v_item.id]
     );
   end if;
   return v_answer;
