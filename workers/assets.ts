@@ -2,7 +2,7 @@
  * The files of a run: what it made is put before the request is settled, and shown from then on; what the caller sent is read, and
  * goes when the request has ended. A run that ends without settling leaves its files to housekeeping.
  */
-import type { AssetDraft, AssetFile, AssetFiles } from '../core/assets/files.ts';
+import type { AssetDraft, AssetFile, AssetFiles, AssetOwner } from '../core/assets/files.ts';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
@@ -15,6 +15,8 @@ export type InputFile = Omit<AssetName, 'kind'> & Partial<Pick<AssetName, 'kind'
 export interface RunAssets {
   /** All or none, stopped with the run. The answer goes into the outcome's `assets`; partial pictures only into events. */
   put(run: Run, drafts: readonly AssetDraft[]): Promise<readonly AssetFile[]>;
+  /** The same of a run that was stopped: until `signal` says so. */
+  keep(run: Run, drafts: readonly AssetDraft[], signal: AbortSignal): Promise<readonly AssetFile[]>;
   readInput(run: Run, input: InputFile, maxBytes: number): Promise<Buffer>;
   /** Of a request that has ended. Never throws: what cannot be deleted now is housekeeping's. */
   discardInputs(requestId: string): Promise<void>;
@@ -23,8 +25,8 @@ export interface RunAssets {
 export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: Logger }): RunAssets {
   const { files, pool, logger } = options;
   return {
-    put: (run, drafts) =>
-      files.put({ accountId: run.payload.accountId, requestId: run.id }, drafts, run.signal),
+    put: (run, drafts) => files.put(ownerOf(run), drafts, run.signal),
+    keep: (run, drafts, signal) => files.put(ownerOf(run), drafts, signal),
     readInput: (run, input, maxBytes) =>
       files.store.read(assetKey({ kind: 'input', ...input }), { maxBytes, signal: run.signal }),
     async discardInputs(requestId) {
@@ -35,4 +37,8 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
       }
     },
   };
+}
+
+function ownerOf({ payload, id }: Run): AssetOwner {
+  return { accountId: payload.accountId, requestId: id };
 }
