@@ -19,11 +19,17 @@ const PUBLIC_MAX_AGE_SECONDS = 300;
 
 type Serving = Pick<Services, 'files' | 'logger' | 'config' | 'now'>;
 
+/** How a file has ended; undefined: it may still be shown. */
+export function endOf({ deletedAt, isExpired }: Asset): 'deleted' | 'expired' | undefined {
+  if (deletedAt !== null) return 'deleted';
+  return isExpired ? 'expired' : undefined;
+}
+
 /** What may still be shown of a file that was looked up: throws `not_found`, `gone` or `expired`. */
 export function requireLive(asset: Asset | undefined): Asset {
   if (asset === undefined) throw new ServiceError('not_found');
-  if (asset.deletedAt !== null) throw new ServiceError('gone');
-  if (asset.isExpired) throw new ServiceError('expired');
+  const end = endOf(asset);
+  if (end !== undefined) throw new ServiceError(end === 'deleted' ? 'gone' : 'expired');
   return asset;
 }
 
