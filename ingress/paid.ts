@@ -207,14 +207,19 @@ async function replay(
     await answerStored(ctx, id, request.result.body, presentation);
     return;
   }
-  if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
+  // the key was used for an answer from the cache, which was made as a stream and can no longer be read
+  if (!isStream) throw new ServiceError('expired');
   const events = request.result.body.split('\n');
   await replayEvents(ctx, services.config, events, presentation?.stream(ctx, id));
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 
-function idempotencyOf(ctx: Context, rawBody: Buffer): { key: string; bodySha256: string } | undefined {
+/** The request's Idempotency-Key with what it is for. Throws `invalid_parameter` for one that is none. */
+export function idempotencyOf(
+  ctx: Context,
+  rawBody: Buffer,
+): { key: string; bodySha256: string } | undefined {
   const key = ctx.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) {

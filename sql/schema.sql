@@ -919,6 +919,7 @@ create function app.cap_used(p_subject uuid, p_scope text, p_period_start date) 
 create function app.catalogue_document() returns jsonb language sql stable security definer set search_path=pg_catalog, pg_temp;
 create function app.certify_image(p_submission json, p_image jsonb, p_cert jsonb, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.charge_request(p_submission json, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.claim_cached_answer(p_account uuid, p_key text, p_body_sha256 text, p_request uuid) returns TABLE(outcome text, request_id uuid) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.claim_idempotency_key(p_account uuid, p_key text, p_body_hash bytea, p_request uuid) returns TABLE(outcome text, request_id uuid) language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.count_against_caps(p_item app.submission, p_hold_ap bigint, p_is_affordable boolean, p_is_grant_funded boolean, p_today date, p_month date) returns TABLE(outcome text, cap_ap bigint, resets_at timestamp with time zone, capped_scopes text[]) language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.count_gallery() returns trigger language plpgsql set search_path=pg_catalog, pg_temp;
@@ -1075,6 +1076,7 @@ grant execute on function app.begin_assets(json) to app_ingress, app_worker;
 grant execute on function app.cancel_request(uuid,uuid) to app_ingress;
 grant execute on function app.cap_used(uuid,text,date) to app_ingress;
 grant execute on function app.certify_image(json,jsonb,jsonb,jsonb,bigint) to app_ingress;
+grant execute on function app.claim_cached_answer(uuid,text,text,uuid) to app_ingress;
 grant execute on function app.count_page_views(json) to app_ingress;
 grant execute on function app.delete_assets(uuid,uuid[]) to app_ingress;
 grant execute on function app.due_assets(integer) to app_worker;

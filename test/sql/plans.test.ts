@@ -36,7 +36,7 @@ import {
   withdrawImages,
 } from '../../ingress/data/gallery.ts';
 import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
-import { findFinished, findRequest, hasIdempotencyKey, listRequests } from '../../ingress/data/requests.ts';
+import { claimCachedAnswer, findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
 import { submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
@@ -286,8 +286,14 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 21 * 15, // as above
   },
   {
-    title: 'whether an Idempotency-Key was used',
-    perform: (client, data) => hasIdempotencyKey(asPool(client), data.busyAccountId, `key ${data.recentId}`),
+    title: 'an Idempotency-Key for an answer from the cache',
+    perform: (client, { busyAccountId, recentId }) =>
+      claimCachedAnswer(
+        asPool(client),
+        busyAccountId,
+        { key: `key ${recentId}`, bodySha256: '11'.repeat(32) },
+        recentId,
+      ),
     maxRows: 1,
   },
   {

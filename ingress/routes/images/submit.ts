@@ -78,7 +78,7 @@ async function prepare(
   const wanted: Wanted = { count: body.count, isUrlOnly: body.isUrlOnly };
 
   const cacheKey = body.mayBeCached ? cacheKeyOf(operation, modelId, price, isTest, body) : null;
-  const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey);
+  const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey, body.digest);
   if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
 
   const inputs = await storeInputs(ctx, services, body);
