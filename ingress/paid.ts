@@ -8,13 +8,14 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
-import type { Submission } from './data/submissions.ts';
+import { foreseeSubmission, type Submission } from './data/submissions.ts';
 import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
 import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
 import { replayEvents, type StreamShape, streamEvents } from './stream.ts';
+import { toResult } from './submit.ts';
 
 export interface PaidRequest {
   readonly area: string;
@@ -81,6 +82,16 @@ export async function runPaid(
   } finally {
     pending.forget();
   }
+}
+
+/**
+ * Throws what submitting would refuse the request with as things stand, so that nothing is done for it in vain; submitting has the
+ * last word.
+ */
+export async function refuseEarly(ctx: Context, services: Services, request: PaidRequest): Promise<void> {
+  services.load.refuseWhenTooDeep();
+  const submission = submissionOf(ctx, services, request, null);
+  toResult(await foreseeSubmission(services.pool, services.config.initialGrantAp, submission), submission);
 }
 
 /** What is submitted for this caller. Throws `invalid_parameter` for an Idempotency-Key that is none. */

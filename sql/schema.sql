@@ -935,6 +935,7 @@ create function app.ensure_partition(p_parent text, p_name text, p_from timestam
 create function app.expire_holds(p_limit integer DEFAULT 500) returns TABLE(request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.failed_jobs() returns TABLE(id bigint, task text, attempts integer, max_attempts integer, last_error text, created_at timestamp with time zone, failed_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;
 create function app.find_key(p_secret_hash bytea) returns TABLE(key_id uuid, account_id uuid, prefix text, scopes text[], key_models text[], cap_per_request_ap bigint, cap_daily_ap bigint, cap_monthly_ap bigint, rate_per_minute integer, expires_at timestamp with time zone, revoked_at timestamp with time zone, account_kind text, account_approved boolean, account_models text[], account_created_at timestamp with time zone, language text, subject text, card_on_file boolean, had_initial_grant boolean, has_purchased boolean, has_balance boolean) language sql stable security definer set search_path=pg_catalog, pg_temp;
+create function app.foresee_submission(p_submission json, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.free_forgotten_jobs(p_pool_id text, p_known bigint[], p_age interval) returns integer language sql set search_path=pg_catalog, pg_temp;
 create function app.free_orphaned_jobs(p_silence interval) returns integer language sql set search_path=pg_catalog, pg_temp;
 create function app.give_back_caps(p_requests uuid[]) returns void language sql set search_path=pg_catalog, pg_temp;
@@ -1083,6 +1084,7 @@ grant execute on function app.due_assets(integer) to app_worker;
 grant execute on function app.expire_holds(integer) to app_worker;
 grant execute on function app.failed_jobs() to operator, operator_reader;
 grant execute on function app.find_key(bytea) to app_ingress;
+grant execute on function app.foresee_submission(json,bigint) to app_ingress;
 grant execute on function app.leave(uuid) to app_ingress, app_worker;
 grant execute on function app.ledger_check() to app_worker;
 grant execute on function app.lost_holds(uuid[]) to app_worker;

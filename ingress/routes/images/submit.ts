@@ -8,7 +8,7 @@ import { quoteImages } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import type { Generation } from '../../data/images.ts';
 import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
-import { type PaidRequest, runPaid } from '../../paid.ts';
+import { type PaidRequest, refuseEarly, runPaid } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
 import { type CastBody, withCharacter } from './character.ts';
@@ -81,6 +81,20 @@ async function prepare(
   const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey, body.digest);
   if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
 
+  const request: Omit<PaidRequest, 'input'> = {
+    area: 'images',
+    task: IMAGE_TASK,
+    modelId,
+    price,
+    quote: quoteImages(priceAp, body.count),
+    timeoutSeconds: services.config.imageTimeoutSeconds,
+    isStream: body.isStream,
+    rawBody: body.digest,
+    stopWhenCallerLeaves: false,
+    presentation: makePresentation(services, wanted),
+  };
+  // nobody's pictures are put who cannot pay for what comes of them
+  if (body.pictures.length > 0) await refuseEarly(ctx, services, { ...request, input: null });
   const inputs = await storeInputs(ctx, services, body);
   const input: ImageJobInput = {
     operation,
@@ -103,23 +117,7 @@ async function prepare(
     characterId: body.character?.id ?? null,
     cacheKey,
   };
-  return {
-    kind: 'paid',
-    inputs,
-    request: {
-      area: 'images',
-      task: IMAGE_TASK,
-      modelId,
-      price,
-      quote: quoteImages(priceAp, body.count),
-      timeoutSeconds: services.config.imageTimeoutSeconds,
-      isStream: body.isStream,
-      input,
-      rawBody: body.digest,
-      stopWhenCallerLeaves: false,
-      presentation: makePresentation(services, wanted),
-    },
-  };
+  return { kind: 'paid', inputs, request: { ...request, input } };
 }
 
 /** The character's picture, behind those of the caller: a mask is for the first. */
