@@ -123,7 +123,7 @@ export async function listPublicCharacters(
   return { items: rows, total };
 }
 
-export type Registration = 'registered' | 'slug_taken' | 'too_many' | 'unknown_payee';
+export type Registration = 'registered' | 'slug_taken' | 'too_many' | 'too_many_a_day' | 'unknown_payee';
 
 /** With its picture, which was put before, from now on for everybody who may use the character. */
 export async function registerCharacter(

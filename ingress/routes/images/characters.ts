@@ -24,6 +24,7 @@ import { lookAtPicture } from './read.ts';
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 const MAX_AGE_SECONDS = 30;
+/** At a time, and as many may be registered in 24 hours, whether they are removed again or not. */
 const MAX_CHARACTERS_AN_ACCOUNT = 100;
 const MAX_PICTURE_BYTES = 10 * 1024 * 1024;
 /** The picture as base64, and the texts. */
@@ -65,10 +66,10 @@ export function postCharacter(services: Services): Handler {
         throw new ServiceError('invalid_parameter', { param: 'slug', reason: 'taken' });
       if (outcome === 'unknown_payee')
         throw new ServiceError('invalid_parameter', { param: 'payee.account_id', reason: 'unknown' });
-      if (outcome === 'too_many') {
+      if (outcome === 'too_many' || outcome === 'too_many_a_day') {
         throw new ServiceError('invalid_parameter', {
           param: 'slug',
-          reason: 'too_many_characters',
+          reason: outcome === 'too_many' ? 'too_many_characters' : 'too_many_characters_a_day',
           maximum: MAX_CHARACTERS_AN_ACCOUNT,
         });
       }
