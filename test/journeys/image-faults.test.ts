@@ -98,6 +98,17 @@ describe('images when things go wrong', () => {
     expect(found.json.data[0].revised_prompt).to.equal('a tall lighthouse');
   });
 
+  for (const stream of [false, true]) {
+    it(`fewer pictures than asked for are charged as fewer${stream ? ', streamed' : ''}`, async () => {
+      service.upstream.programNext({ images: { count: 2 } });
+      const { status, text } = await generate({ n: 3, stream, partial_images: stream ? 1 : 0 });
+      expect(status).to.equal(200);
+      expect(text.match(/"candidate_id"/g)).to.have.length(2);
+      expect(await service.chargesOf(caller.accountId)).to.deep.equal([20]);
+      expect(await storedAssets()).to.equal(2);
+    });
+  }
+
   it('a stream that breaks off after a partial picture ends with an error, and nothing is charged', async () => {
     service.upstream.programNext({ cutAfterChunks: 1 });
     const { status, text } = await generate({ stream: true, partial_images: 2 });
