@@ -86,14 +86,27 @@ async function openFile(
   asset: Asset,
   range: ByteRange | undefined,
 ): Promise<Readable> {
-  try {
-    return await files.store.open(assetKey(asset), range);
-  } catch (error) {
-    if (!(error instanceof AssetMissing)) throw error;
-    // swept since the row was read, or lost
-    logger.error({ assetId: asset.id, requestId: asset.requestId }, 'a file is not in the store');
-    throw new ServiceError('gone', {}, { cause: error });
-  }
+  return await files.store
+    .open(assetKey(asset), range)
+    .catch((error: unknown) => missing(logger, asset, error));
+}
+
+/** The whole file. Throws `gone` where the store has it no longer. */
+export async function readAsset(
+  { files, logger }: Pick<Serving, 'files' | 'logger'>,
+  asset: Asset,
+  maxBytes: number,
+): Promise<Buffer> {
+  return await files.store
+    .read(assetKey(asset), { maxBytes })
+    .catch((error: unknown) => missing(logger, asset, error));
+}
+
+/** Swept since the row was read, or lost. */
+function missing(logger: Serving['logger'], asset: Asset, error: unknown): never {
+  if (!(error instanceof AssetMissing)) throw error;
+  logger.error({ assetId: asset.id, requestId: asset.requestId }, 'a file is not in the store');
+  throw new ServiceError('gone', {}, { cause: error });
 }
 
 /** A reader that takes nothing for long is cut off, so that it cannot keep a file open for good. */

@@ -930,7 +930,7 @@ create function app.credit_account_audited(p_account uuid, p_ap bigint, p_kind t
 create function app.current_operator() returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 create function app.delete_assets(p_account uuid, p_ids uuid[]) returns SETOF uuid language plpgsql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.due_assets(p_limit integer) returns TABLE(id uuid, kind text, content_type text, is_over boolean) language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
-create function app.end_of_asset(p_asset app.assets) returns text language sql stable set search_path=pg_catalog, pg_temp;
+create function app.end_of_asset(p_asset app.assets) returns text language sql set search_path=pg_catalog, pg_temp;
 create function app.ensure_partition(p_parent text, p_name text, p_from timestamp with time zone, p_to timestamp with time zone) returns void language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.expire_holds(p_limit integer DEFAULT 500) returns TABLE(request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.failed_jobs() returns TABLE(id bigint, task text, attempts integer, max_attempts integer, last_error text, created_at timestamp with time zone, failed_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;

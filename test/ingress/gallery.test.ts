@@ -239,11 +239,11 @@ describe('the gallery', () => {
       expect(await idsOf('?limit=1&offset=2')).to.deep.equal(made.slice(2));
       const whole = await page('?limit=100');
       expect(whole.total).to.equal(first.total).and.to.equal(whole.items.length);
-      expect(await page('?offset=123456789')).to.deep.equal({
+      expect(await page('?offset=9999')).to.deep.equal({
         items: [],
         total: first.total,
         limit: 20,
-        offset: 123_456_789,
+        offset: 9999,
       });
     });
 
@@ -345,6 +345,17 @@ describe('the gallery', () => {
       expect(second.json.published_at > first.json.published_at).to.equal(true);
       expect((await idsOf())[0]).to.equal(id);
       expect((await service.get(`/v1/images/gallery/${id}`)).status).to.equal(200);
+    });
+
+    it('is not gone into deeper than 10,000', async () => {
+      for (const path of ['/v1/images/gallery', '/v1/images/characters']) {
+        expect((await service.get(`${path}?offset=10000`)).json).to.deep.include({
+          items: [],
+          offset: 10_000,
+        });
+        const { status, json } = await service.get(`${path}?offset=10001`);
+        expect([status, json.error.code, json.param]).to.deep.equal([400, 'invalid_parameter', 'offset']);
+      }
     });
 
     it('that was never published cannot be taken back', async () => {

@@ -1,6 +1,8 @@
 /** Pictures of which some have ended: deleted, taken down, expired, or lost; what is left stays their owner's to see and to delete. */
 import { expect } from 'chai';
 import { before, beforeEach, describe, it } from 'mocha';
+import { type AssetName, assetKey } from '../../core/assets/keys.ts';
+import { selectRows } from '../helpers/database.ts';
 import { type MadePictures, makeGalleryPrice, makePictures } from '../helpers/gallery.ts';
 import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import { type TestCaller, withTestService } from '../helpers/service.ts';
@@ -91,6 +93,50 @@ describe('pictures that have ended', () => {
     expect(tried.status).to.equal(404);
     expect((await remove(first ?? '')).status).to.equal(200);
     expect((await own(made.id)).status).to.equal(410);
+  });
+
+  it('are 410 in every form once the store has lost the file', async () => {
+    const { id, candidates } = await makePictures(service, caller.secret);
+    const [asset] = await selectRows<AssetName>(
+      service.pool,
+      'select id, kind, content_type as "contentType" from app.assets where id = $1',
+      [candidates[0]],
+    );
+    await service.store.delete([assetKey(asset as AssetName)]);
+    for (const path of [`file/${id}`, `candidate/${id}`, `status/${id}`]) {
+      const { status, json } = await own(path);
+      expect([status, json.error.code], path).to.deep.equal([410, 'gone']);
+    }
+    expect(service.takeErrors()).to.have.length(3);
+  });
+
+  it('previews read at most two files at a time', async () => {
+    const { id } = await makePictures(service, caller.secret);
+    const read = service.store.read.bind(service.store);
+    let open = 0;
+    let most = 0;
+    service.store.read = async (...args) => {
+      open += 1;
+      most = Math.max(most, open);
+      return await read(...args).finally(() => {
+        open -= 1;
+      });
+    };
+    try {
+      const answers = await Promise.all(Array.from({ length: 12 }, () => own(`candidate/${id}`)));
+      expect(answers.every(({ status }) => status === 200)).to.equal(true);
+    } finally {
+      service.store.read = read;
+    }
+    expect(most).to.be.within(1, 2);
+  });
+
+  it('are 404 in the gallery where their owner took them back before they were deleted', async () => {
+    const { id } = await makePictures(service, caller.secret);
+    await post(`${id}/publish`);
+    await service.call('DELETE', `/v1/images/${id}/publish`, { secret: caller.secret });
+    await remove(id);
+    expect((await service.get(`/v1/images/gallery/${id}`)).status).to.equal(404);
   });
 
   it('are paged over like others', async () => {
