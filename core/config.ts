@@ -132,6 +132,14 @@ export function loadConfig(env: Environment = process.env): Config {
   };
 }
 
+/** What works, and not as it should in production. */
+export function warningsOf({ isProduction, baseUrl }: Pick<Config, 'isProduction' | 'baseUrl'>): string[] {
+  if (!isProduction || baseUrl !== undefined) return [];
+  return [
+    'BASE_URL is not set: addresses in answers are those that callers name (Host, and behind proxies X-Forwarded-Host)',
+  ];
+}
+
 /** The stores a process of its own needs; throws one line that says what is missing. */
 export function requireStores(
   { databaseUrl, redisUrl }: Config,

@@ -52,7 +52,9 @@ export function listCharacters({ pool, config }: Services): Handler {
       ...characterView(character),
       image_url: character.hasPicture ? characterPictureUrl(ctx, config, character.id) : null,
     }));
-    answerPublicRead(ctx, { items: view, total, limit, offset }, MAX_AGE_SECONDS);
+    answerPublicRead(ctx, { items: view, total, limit, offset }, MAX_AGE_SECONDS, {
+      addressedBy: config,
+    });
   };
 }
 

@@ -27,6 +27,7 @@ export function getGallery({ pool, config }: Services): Handler {
       ctx,
       { items: items.map((item) => galleryItemView(ctx, config, item)), total, limit, offset },
       MAX_AGE_SECONDS,
+      { addressedBy: config },
     );
   };
 }
