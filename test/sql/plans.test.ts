@@ -38,7 +38,7 @@ import {
 import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
 import { claimCachedAnswer, findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
-import { submitFundedRequests } from '../../ingress/data/submissions.ts';
+import { foreseeSubmission, submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
 import { findLost, findState, loadInput, markRunning } from '../../workers/data/requests.ts';
 import {
@@ -154,6 +154,30 @@ const STATEMENTS: readonly Statement[] = [
       submit(client, [
         makeSubmission(data.busyAccountId, { idempotency_key: `key ${data.recentId}`, body_sha256: '78' }),
       ]),
+    maxRows: 1,
+  },
+  {
+    title: 'foresee_submission',
+    perform: (client, data) =>
+      foreseeSubmission(asPool(client), 0, {
+        id: v7(),
+        accountId: data.busyAccountId,
+        keyId: data.busyAccountId,
+        area: 'images',
+        task: 'images/generate',
+        modelId: 'm',
+        priceId: 1,
+        isStream: false,
+        ingressId: null,
+        quote: { fixedMilliAp: 0, unitMilliAp: 1000, minUnits: 1, maxUnits: 1 },
+        timeoutSeconds: 60,
+        idempotency: { key: `new key ${data.recentId}`, bodySha256: '11'.repeat(32) },
+        caps: { perRequestAp: 10, dailyAp: 10, monthlyAp: 10, grantDailyAp: 10 },
+        isFunded: false,
+        isGrantAllowed: false,
+        needsPurchased: false,
+        input: null,
+      }),
     maxRows: 1,
   },
   {
@@ -371,6 +395,21 @@ const STATEMENTS: readonly Statement[] = [
       await findDueAssets(asPool(client), 500);
     },
     maxRows: 2,
+  },
+  {
+    // a removed character's picture waits for the requests that were open then
+    title: 'due_assets, of a removed character',
+    perform: async (client, { busyAccountId }) => {
+      const id = v7();
+      await client.query(
+        `insert into app.assets (id, account_id, kind, content_type, bytes, sha256, state, deleted_at, sweep_at)
+           values ($1, $2, 'character', 'image/png', 1, sha256('x'), 'stored', now(), now())`,
+        [id, busyAccountId],
+      );
+      await findDueAssets(asPool(client), 500);
+      await client.query('delete from app.assets where id = $1', [id]);
+    },
+    maxRows: 10_000,
   },
   {
     // the holds are those of the requests under way: reading them all every few seconds is what it is for

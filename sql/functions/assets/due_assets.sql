@@ -22,7 +22,7 @@ as $$
                  a.kind = 'character'
                  and exists (
                    select from app.holds h join app.requests q on q.id = h.request_id
-                     where q.task = 'images/generate' and q.created_at < a.deleted_at + interval '5 minutes'
+                     where h.request_id < app.uuid_floor(a.deleted_at + interval '5 minutes') and q.task = 'images/generate'
                  )
                )
              ) or coalesce(a.expires_at <= now(), false)
