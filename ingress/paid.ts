@@ -15,6 +15,7 @@ import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
 import { replayEvents, type StreamShape, streamEvents } from './stream.ts';
+import type { Submitted } from './submit.ts';
 
 export interface PaidRequest {
   readonly area: string;
@@ -24,10 +25,10 @@ export interface PaidRequest {
   readonly quote: Quote;
   readonly timeoutSeconds: number;
   readonly isStream: boolean;
-  /** The job's data. */
-  readonly input: unknown;
-  /** The body as sent, or a digest of it: what tells two requests under one Idempotency-Key apart. */
-  readonly rawBody: Buffer;
+  /** The job's data; let go once it is submitted, as the caller may wait long. */
+  input: unknown;
+  /** The body as sent, or a digest of it: what tells two requests under one Idempotency-Key apart. Let go likewise. */
+  rawBody: Buffer;
   /** When the caller leaves before a non-streamed answer: stop (chat), or finish for collection by id. */
   readonly stopWhenCallerLeaves: boolean;
   /** How the area shows what is stored; none: as it is stored. */
@@ -59,12 +60,9 @@ export async function runPaid(
 ): Promise<void> {
   const { requestId } = ctx.state;
   const isAsync = !request.isStream && prefersAsync(ctx);
-  const submission = submissionOf(ctx, services, request, isAsync ? null : services.relay.ingressId);
-  services.load.refuseWhenTooDeep();
-
   const pending = services.relay.expect(requestId);
   try {
-    const submitted = await services.submit(submission);
+    const submitted = await submitAndLetGo(ctx, services, request, isAsync ? null : services.relay.ingressId);
     if (submitted.outcome === 'replay') {
       onSubmitted?.('replayed');
       await replay(ctx, services, submitted.requestId, request);
@@ -82,6 +80,21 @@ export async function runPaid(
     pending.forget();
   }
 }
+
+function submitAndLetGo(
+  ctx: Context,
+  services: Services,
+  request: PaidRequest,
+  ingressId: string | null,
+): Promise<Submitted> {
+  const submission = submissionOf(ctx, services, request, ingressId);
+  services.load.refuseWhenTooDeep();
+  request.input = undefined;
+  request.rawBody = NO_BYTES;
+  return services.submit(submission);
+}
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** What is submitted for this caller. Throws `invalid_parameter` for an Idempotency-Key that is none. */
 export function submissionOf(
