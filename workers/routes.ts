@@ -13,7 +13,14 @@ import {
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
 import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import { type ChatCall, type ImageCall, type Provider, ProviderError } from './providers/provider.ts';
+import {
+  type ChatCall,
+  type ImageCall,
+  type Provider,
+  ProviderError,
+  type SpeechCall,
+  type TranscriptionCall,
+} from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -140,7 +147,7 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
     (call: Call): AsyncIterable<Item> => ({
       [Symbol.asyncIterator]: () => withBeginning(ask(call)[Symbol.asyncIterator](), pass.began),
     });
-  const { chat, image } = provider;
+  const { chat, image, speech, transcription } = provider;
   return {
     ...provider,
     ...(chat && {
@@ -153,6 +160,12 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
       image: {
         produce: whole((call: ImageCall) => image.produce(call)),
         stream: begun((call: ImageCall) => image.stream(call)),
+      },
+    }),
+    ...(speech && { speech: { ...speech, speak: begun((call: SpeechCall) => speech.speak(call)) } }),
+    ...(transcription && {
+      transcription: {
+        transcribe: whole((call: TranscriptionCall) => transcription.transcribe(call)),
       },
     }),
   };
