@@ -8,6 +8,7 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
+import { type FileShape, streamFile } from './file-stream.ts';
 import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
 import { publicUrl } from './public-url.ts';
 import type { Pending } from './relay.ts';
@@ -43,7 +44,10 @@ export interface Presentation {
   requireKept(ctx: Context, id: string): Promise<void>;
   /** Answers with a stored JSON result. */
   answer(ctx: Context, id: string, stored: string): Promise<void>;
-  stream(ctx: Context, id: string): StreamShape;
+  /** Of areas that stream events. */
+  stream?(ctx: Context, id: string): StreamShape;
+  /** Of areas whose streams are a file. */
+  file?(ctx: Context, id: string): FileShape;
 }
 
 /** Whether the request was accepted: what the route stored for its job is the job's from then on. */
@@ -59,7 +63,8 @@ export async function runPaid(
   const caller = callerOf(ctx);
   const { requestId } = ctx.state;
   const idempotency = idempotencyOf(ctx, request.rawBody);
-  const isAsync = !request.isStream && prefersAsync(ctx);
+  // a file can be collected as well as it can be streamed
+  const isAsync = (!request.isStream || request.presentation?.file !== undefined) && prefersAsync(ctx);
   services.load.refuseWhenTooDeep();
 
   const pending = services.relay.expect(requestId);
@@ -72,7 +77,7 @@ export async function runPaid(
       task: request.task,
       modelId: request.modelId,
       priceId: request.price.id,
-      isStream: request.isStream,
+      isStream: request.isStream && !isAsync,
       ingressId: isAsync ? null : services.relay.ingressId,
       quote: request.quote,
       timeoutSeconds: request.timeoutSeconds,
@@ -97,12 +102,25 @@ export async function runPaid(
     ctx.set('x-svc-model', request.modelId);
     request.presentation?.announce(ctx, requestId);
     if (isAsync) answerAccepted(ctx, services, requestId, request);
-    else if (request.isStream) {
-      const shape = request.presentation?.stream(ctx, requestId);
-      await streamEvents(ctx, services.config, pending, shape);
-    } else await answerWhenFinished(ctx, services, pending, request);
+    else if (request.isStream) await answerWithStream(ctx, services, pending, request);
+    else await answerWhenFinished(ctx, services, pending, request);
   } finally {
     pending.forget();
+  }
+}
+
+async function answerWithStream(
+  ctx: Context,
+  services: Services,
+  pending: Pending,
+  request: PaidRequest,
+): Promise<void> {
+  const { presentation } = request;
+  const file = presentation?.file?.(ctx, pending.id);
+  if (file === undefined) {
+    await streamEvents(ctx, services.config, pending, presentation?.stream?.(ctx, pending.id));
+  } else if ((await streamFile(ctx, services, pending, file)) === 'late') {
+    answerAccepted(ctx, services, pending.id, request);
   }
 }
 
@@ -198,7 +216,7 @@ async function replay(
   }
   if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
   const events = request.result.body.split('\n');
-  await replayEvents(ctx, services.config, events, presentation?.stream(ctx, id));
+  await replayEvents(ctx, services.config, events, presentation?.stream?.(ctx, id));
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;

@@ -30,6 +30,8 @@ export interface Pending {
   acknowledge(bytes: number): void;
   /** The caller went away: the worker stops and settles. Said again until it has. */
   abort(): void;
+  /** The caller went away, or was given the address to collect at: nobody reads the stream, and its worker waits for nobody. */
+  leave(): void;
   /** Nobody waits any more. */
   forget(): void;
 }
@@ -63,6 +65,7 @@ class PendingRequest implements Pending {
   isToBeVoided = false;
   isForked = false;
   #isAborted = false;
+  #isLeft = false;
   #isForgotten = false;
 
   readonly #publish: (channel: string, frame: Frame) => void;
@@ -102,6 +105,10 @@ class PendingRequest implements Pending {
     }
     this.#run = frame.run;
     this.#workerId = frame.workerId;
+    if (this.#isLeft) {
+      this.acknowledgeAgain();
+      return;
+    }
     if (this.isBroken || frame.first > this.#received) {
       this.isBroken = true;
       return;
@@ -116,14 +123,16 @@ class PendingRequest implements Pending {
   #hearFinished(frame: FinishedFrame): void {
     if (frame.state === 'succeeded') {
       const first = frame.eventCount - (frame.events?.length ?? 0);
-      const isWhole = this.#received >= first && (this.#run === undefined || this.#isFromCurrentRun(frame));
-      const hasBody = frame.eventCount > 0 ? isWhole : frame.body !== undefined;
-      if (!hasBody || this.isBroken) {
+      const isSameRun = this.#run === undefined || this.#isFromCurrentRun(frame);
+      const isWhole = !this.isBroken && isSameRun && this.#received >= first;
+      if (isWhole) this.#push((frame.events ?? []).slice(this.#received - first));
+      // where there is a body too, it names the file that the reader has the rest of
+      if (frame.body === undefined && (!isWhole || frame.eventCount === 0)) {
         this.isBroken = true;
         this.lastHeardAt = 0; // look it up at the next sweep
         return;
       }
-      this.#push((frame.events ?? []).slice(this.#received - first));
+      this.isForked = !isSameRun && this.#received > 0;
     }
     this.#end(frame);
   }
@@ -131,7 +140,8 @@ class PendingRequest implements Pending {
   /** The database's word, which also holds what was lost on the way. */
   recover(request: FinishedRequest): void {
     const events = request.result?.kind === 'events' ? request.result.body.split('\n') : [];
-    if (request.state === 'succeeded') {
+    if (request.result?.kind === 'json') this.isForked = this.isToBeVoided;
+    else if (request.state === 'succeeded') {
       this.isForked = fingerprintOf(events.slice(0, this.#received)) !== this.#fingerprint;
       if (!this.isForked) this.#push(events.slice(this.#received));
     }
@@ -180,7 +190,7 @@ class PendingRequest implements Pending {
 
   /** An acknowledgement may have been lost; and what can no longer be passed on must not be waited for. */
   acknowledgeAgain(): void {
-    this.acknowledge(this.isBroken ? Number.MAX_SAFE_INTEGER : this.#takenBytes);
+    this.acknowledge(this.isBroken || this.#isLeft ? Number.MAX_SAFE_INTEGER : this.#takenBytes);
   }
 
   /** Says again what the worker may have missed, since nothing is heard of it. */
@@ -195,11 +205,16 @@ class PendingRequest implements Pending {
     this.#publish(channel, { kind: 'abort', id: this.id });
   }
 
+  leave(): void {
+    this.#isLeft = true;
+    this.acknowledgeAgain();
+  }
+
   forget(): void {
     this.#isForgotten = true;
     this.#events = [];
-    // an abort may be lost: the request stays known here until the worker has settled it
-    if (!this.#isAborted) this.#forget(this.id);
+    // an abort may be lost, and so may an acknowledgement: the request stays known here until the worker has settled it
+    if (!this.#isAborted && !this.#isLeft) this.#forget(this.id);
   }
 }
 

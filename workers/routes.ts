@@ -33,13 +33,21 @@ const MAX_RETRY_AFTER_SECONDS = 2;
 const SANDBOX: ProviderRow = { name: 'sandbox', kind: 'sandbox', baseUrl: null, credentialEnv: null };
 export const SANDBOX_ROUTE: Route = { provider: 'sandbox', upstreamModel: 'sandbox', priority: 0, weight: 1 };
 
+export interface RouteRequest {
+  readonly modelId: string;
+  readonly isTest: boolean;
+  readonly signal: AbortSignal;
+  /** Only routes of this provider: what is asked for (a voice) is known to no other. */
+  readonly provider?: string | undefined;
+}
+
 export interface Routes {
   /**
    * Calls `work` with one route after the other until one answers. `hasBegun` true: the caller has seen part of an answer, so
    * nothing is tried again.
    */
   call<T>(
-    request: { modelId: string; isTest: boolean; signal: AbortSignal },
+    request: RouteRequest,
     work: (provider: Provider, route: Route) => Promise<T>,
     hasBegun?: () => boolean,
   ): Promise<T>;
@@ -70,6 +78,11 @@ export function makeRoutes(
     return provider;
   }
 
+  function routesOf(modelId: string, only: string | undefined): readonly Route[] {
+    const routes = catalogue.current().models.get(modelId)?.routes ?? [];
+    return only === undefined ? routes : routes.filter(({ provider }) => provider === only);
+  }
+
   /** The sandbox has none: its callers direct its errors, which must not reach others. */
   function circuitOf(route: Route): Circuit | undefined {
     if (rowOf(route.provider)?.kind === SANDBOX.kind) return undefined;
@@ -83,10 +96,8 @@ export function makeRoutes(
   }
 
   return {
-    async call({ modelId, isTest, signal }, work, hasBegun = () => false) {
-      const routes = isTest
-        ? [SANDBOX_ROUTE]
-        : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
+    async call({ modelId, isTest, signal, provider: only }, work, hasBegun = () => false) {
+      const routes = isTest ? [SANDBOX_ROUTE] : inOrder(routesOf(modelId, only));
       let lastError: unknown;
       for (const route of routes) {
         const circuit = circuitOf(route);

@@ -49,6 +49,7 @@ describe('the stream to a caller', () => {
       takeEvents: () => events.splice(0),
       acknowledge: (bytes) => acknowledged.push(bytes),
       abort() {},
+      leave() {},
       forget() {},
     };
   }

@@ -7,12 +7,13 @@ import { IMAGE_TASK, type ImageJobInput, type StoredInput } from '../../../core/
 import { quoteImages } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import type { Generation } from '../../data/images.ts';
+import { runPaidWithInputs, storeInputs } from '../../inputs.ts';
 import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
-import { type PaidRequest, runPaid } from '../../paid.ts';
+import type { PaidRequest } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
 import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
-import type { ImageBody, InputPicture } from './read.ts';
+import type { ImageBody } from './read.ts';
 
 type Operation = ImageJobInput['operation'];
 
@@ -41,18 +42,7 @@ export async function submitImages(
     await answerFromCache(ctx, services, prepared.found, { ...prepared.wanted, operation });
     return;
   }
-  const ids = prepared.inputs.map(({ id }) => id);
-  let isAccepted = false;
-  try {
-    await runPaid(ctx, services, prepared.request, (outcome) => {
-      isAccepted = outcome === 'accepted';
-      if (!isAccepted) void services.files.discard(ids);
-    });
-  } catch (error) {
-    // housekeeping finds what a request that was accepted leaves
-    if (!isAccepted) await services.files.discard(ids);
-    throw error;
-  }
+  await runPaidWithInputs(ctx, services, prepared.request, prepared.inputs);
 }
 
 async function prepare(
@@ -77,7 +67,9 @@ async function prepare(
   const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey);
   if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
 
-  const inputs = await storeInputs(ctx, services, body);
+  // the caller's pictures, then the mask
+  const sent = body.mask === undefined ? body.pictures : [...body.pictures, body.mask];
+  const inputs = await storeInputs(ctx, services, sent);
   const input: ImageJobInput = {
     operation,
     isTest,
@@ -115,25 +107,4 @@ async function prepare(
       presentation: makePresentation(services, wanted),
     },
   };
-}
-
-/** The caller's pictures, then the mask. Only their names ride in the job. */
-async function storeInputs(
-  ctx: Context,
-  { files }: Services,
-  { pictures, mask }: ImageBody,
-): Promise<readonly StoredInput[]> {
-  const all: InputPicture[] = mask === undefined ? [...pictures] : [...pictures, mask];
-  if (all.length === 0) return [];
-  const stored = await files.put(
-    { accountId: callerOf(ctx).accountId, requestId: ctx.state.requestId },
-    all.map(({ bytes, contentType }, position) => ({
-      kind: 'input',
-      position,
-      contentType,
-      body: bytes,
-      maxBytes: bytes.length,
-    })),
-  );
-  return stored.map(({ id, contentType }) => ({ id, contentType }));
 }
