@@ -1,6 +1,6 @@
 /**
  * Which row of an image model's price table a request means: by size and quality, and what stands for those that are not
- * named (docs/decisions/0015-image-defaults.md). Whether a refusal is an error is the caller's to say.
+ * named (docs/decisions/0016-image-requests.md). Whether a refusal is an error is the caller's to say.
  */
 import type { Model } from './catalogue.ts';
 import { type Price, priceInForce } from './pricing.ts';

@@ -2,6 +2,7 @@
  * Files that callers send along: they are put before the request is submitted, and ride in its job by their names. What was put
  * for a request that is not accepted is taken back at once; after that it is the task's, and housekeeping's.
  */
+import { ServiceError } from '../core/errors.ts';
 import { type Context, callerOf } from './context.ts';
 import { type PaidRequest, runPaid } from './paid.ts';
 import type { Services } from './services.ts';
@@ -17,23 +18,34 @@ export interface StoredInput {
   readonly contentType: string;
 }
 
+/** A caller whose files could not be kept tries again after this. */
+const STORE_PAUSE_SECONDS = 5;
+
 /** In their order. */
 export async function storeInputs(
   ctx: Context,
-  { files }: Pick<Services, 'files'>,
+  { files, logger }: Pick<Services, 'files' | 'logger'>,
   inputs: readonly Input[],
 ): Promise<readonly StoredInput[]> {
   if (inputs.length === 0) return [];
-  const stored = await files.put(
-    { accountId: callerOf(ctx).accountId, requestId: ctx.state.requestId },
-    inputs.map(({ bytes, contentType }, position) => ({
-      kind: 'input',
-      position,
-      contentType,
-      body: bytes,
-      maxBytes: bytes.length,
-    })),
-  );
+  const { requestId } = ctx.state;
+  const drafts = inputs.map(({ bytes, contentType }, position) => ({
+    kind: 'input' as const,
+    position,
+    contentType,
+    body: bytes,
+    maxBytes: bytes.length,
+  }));
+  const stored = await files
+    .put({ accountId: callerOf(ctx).accountId, requestId }, drafts)
+    .catch((error: unknown) => {
+      logger.error({ err: error, requestId }, 'the asset store failed');
+      throw new ServiceError(
+        'generation_failed',
+        {},
+        { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
+      );
+    });
   return stored.map(({ id, contentType }) => ({ id, contentType }));
 }
 

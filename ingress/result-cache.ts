@@ -20,7 +20,7 @@ export async function areReadable(
   assets: readonly Asset[],
 ): Promise<boolean> {
   try {
-    for (const asset of assets) (await files.store.open(assetKey(asset), ONE_BYTE)).destroy();
+    for (const asset of assets) (await files.store.open(assetKey(asset), FIRST_BYTES)).destroy();
     return true;
   } catch (error) {
     logger.error({ err: error, requestId: assets[0]?.requestId }, 'a file is not in the store');
@@ -28,4 +28,4 @@ export async function areReadable(
   }
 }
 
-const ONE_BYTE = { start: 0, end: 0 };
+const FIRST_BYTES = { start: 0, end: 1 };

@@ -93,12 +93,14 @@ export async function startWorker(options: {
     routes,
     assets,
     signer: makeSigner(config),
+    logger,
     concurrency: config.imageConcurrency,
   });
-  const speech = makeSpeechTask({ routes, assets, concurrency: config.speechConcurrency });
+  const speech = makeSpeechTask({ routes, assets, logger, concurrency: config.speechConcurrency });
   const transcription = makeTranscriptionTask({
     routes,
     assets,
+    logger,
     concurrency: config.transcriptionConcurrency,
   });
   const taskList: TaskList = {

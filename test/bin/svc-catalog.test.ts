@@ -35,12 +35,12 @@ voices:
   it('import prints how many there are, of the sandbox catalogue too', async () => {
     const finished = await svc('catalog', 'import', SANDBOX, '--json');
     expect([finished.status, finished.stderr]).to.deep.equal([0, '']);
-    expect(printedObject(finished)).to.deep.equal({ providers: 1, models: 2, voices: 0 });
+    expect(printedObject(finished)).to.deep.equal({ providers: 1, models: 3, voices: 0 });
     expect(
       await selectRows(
         database.pool,
         `select m.id, m.max_tokens, m.context_tokens, p.ap_in_per_1k, p.ap_out_per_1k
-           from app.models m join app.prices p on p.model_id = m.id order by m.id`,
+           from app.models m join app.prices p on p.model_id = m.id where m.type = 'chat' order by m.id`,
       ),
     ).to.deep.equal([
       {
@@ -60,7 +60,7 @@ voices:
     ]);
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.equal({
       status: 0,
-      stdout: 'Imported 1 providers, 2 models, 0 voices\n',
+      stdout: 'Imported 1 providers, 3 models, 0 voices\n',
       stderr: '',
     });
     expect(
@@ -76,7 +76,9 @@ voices:
       /^Price of speech-main: ap 200 → ap 210 from \d{4}-\d\d-\d\dT[\d:.]+Z\n$/,
     );
     const pruned = await svc('catalog', 'import', await file('after.yaml', speech('210')), '--prune');
-    expect(pruned.stderr).to.equal('Retired model sandbox-chat\nRetired model sandbox-chat-small\n');
+    expect(pruned.stderr).to.equal(
+      'Retired model sandbox-chat\nRetired model sandbox-chat-small\nRetired model sandbox-image\n',
+    );
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.include({ status: 0, stderr: '' });
   });
 
@@ -163,7 +165,7 @@ describe('release', () => {
       status: 0,
       stdout:
         'release: no new migrations; functions and grants are up to date\n' +
-        'release: Imported 1 providers, 2 models, 0 voices\n',
+        'release: Imported 1 providers, 3 models, 0 voices\n',
       stderr: '',
     });
     const missing = await run('release', [], { DATABASE_URL: database.url, CATALOG_FILE: '/nonexistent' });

@@ -29,7 +29,7 @@ describe('the daily cap of a client address', () => {
 
   it('counts each address and area, and says how long the day still lasts', async () => {
     const cap = inMemory(2);
-    const seen = [];
+    const seen: (number | undefined)[] = [];
     for (let count = 0; count < 4; count += 1) seen.push(await wait(cap));
     expect(seen).to.deep.equal([undefined, undefined, 43_200, 43_200]);
     expect(await wait(cap, '203.0.113.8')).to.equal(undefined);
@@ -94,7 +94,7 @@ describe('the daily cap of a client address', () => {
 
     it('is counted by all ingresses together, and no address is stored', async () => {
       const [one, other] = [await makeCap(3), await makeCap(3)];
-      const seen = [];
+      const seen: (number | undefined)[] = [];
       for (const cap of [one, other, one, other, one]) seen.push(await wait(cap));
       expect(seen).to.deep.equal([undefined, undefined, undefined, 43_200, 43_200]);
       const keys = await client.keys('svc:ip:*');
@@ -108,7 +108,7 @@ describe('the daily cap of a client address', () => {
     it('is counted by each for itself while Redis is away', async () => {
       const cap = await makeCap(2);
       await redis?.kill();
-      const seen = [];
+      const seen: (number | undefined)[] = [];
       for (let count = 0; count < 3; count += 1) seen.push(await wait(cap, '203.0.113.9'));
       expect(seen).to.deep.equal([undefined, undefined, 43_200]);
       await redis?.restart();
@@ -123,14 +123,14 @@ describe('the address that is counted over HTTP', () => {
     service.post('/v1/images/inspect', { body: 'no picture', headers: { 'x-forwarded-for': forwarded } });
 
   it('is the client’s behind a proxy that is trusted, of which nobody can claim another', async () => {
-    const statuses = [];
+    const statuses: number[] = [];
     for (const forwarded of ['203.0.113.1', '203.0.113.2', '203.0.113.1', '198.51.100.1, 203.0.113.2'])
       statuses.push((await inspect(behindProxy, forwarded)).status);
     expect(statuses).to.deep.equal([400, 400, 429, 429]);
   });
 
   it('is the connection’s where no proxy is trusted', async () => {
-    const statuses = [];
+    const statuses: number[] = [];
     for (const forwarded of ['203.0.113.1', '203.0.113.2'])
       statuses.push((await inspect(direct, forwarded)).status);
     expect(statuses).to.deep.equal([400, 429]);

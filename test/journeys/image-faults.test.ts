@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { makeAssetFiles } from '../../core/assets/files.ts';
 import { inspectPicture } from '../../core/pictures.ts';
 import { sweepAssets } from '../../workers/tasks/maintenance/assets.ts';
+import { makeKey } from '../helpers/database.ts';
 import { makeImageModel } from '../helpers/image-models.ts';
 import type { MockBehaviour } from '../helpers/mock-upstream-wire.ts';
 import { makePng } from '../helpers/pictures.ts';
@@ -69,6 +70,18 @@ describe('images when things go wrong', () => {
       user: 'u-1',
     });
     expect(call?.files?.map(({ bytes }) => bytes.equals(photo))).to.deep.equal([true]);
+  });
+
+  it('a test key gets pictures of the sandbox, which a live key of the account is never given', async () => {
+    const { secret } = await makeKey(service.pool, caller.accountId, { prefix: 'svc_test_' });
+    const tried = await service.post(PATH, { secret, body: BODY });
+    expect(tried.json).to.include({ cached: false, ap_cost: 10 });
+    expect(service.upstream.count()).to.equal(0);
+    const live = await generate();
+    expect(live.json.cached).to.equal(false);
+    expect(live.json.data[0].b64_json).to.not.equal(tried.json.data[0].b64_json);
+    expect(service.upstream.count()).to.equal(1);
+    expect((await service.post(PATH, { secret, body: BODY })).json.id).to.equal(tried.json.id);
   });
 
   it('a picture that the provider cannot give in the format asked for is converted', async () => {
@@ -153,6 +166,29 @@ describe('images when things go wrong', () => {
     const { rows } = await pool.query('select from app.assets where request_id = $1', [id]);
     expect(rows).to.have.length(2);
     expect(await service.chargesOf(caller.accountId)).to.deep.equal([20]);
+  });
+
+  it('a store that is full fails them unbilled, before and behind the provider', async () => {
+    const { store } = service;
+    const put = store.put.bind(store);
+    try {
+      store.put = () => Promise.reject(new Error('no space left on device'));
+      const photo = makePng(8, 8).toString('base64');
+      const edit = { secret: caller.secret, body: { ...BODY, image: photo } };
+      for (const answer of [await generate(), await service.post('/v1/images/edits', edit)]) {
+        expect(answer.status).to.equal(503);
+        expect(answer.json.error.code).to.equal('generation_failed');
+        expect(answer.headers.get('retry-after')).to.match(/^\d+$/);
+      }
+    } finally {
+      store.put = put;
+    }
+    expect(service.takeErrors()).to.have.length(2);
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
+    const { rows } = await service.pool.query('select from app.assets where account_id = $1', [
+      caller.accountId,
+    ]);
+    expect(rows).to.have.length(0);
   });
 
   it('a cached picture that is lost from the store is made anew, and its address is 410', async () => {

@@ -381,7 +381,7 @@ describe('images with the official client', () => {
       expectedCharges = [10];
     });
 
-    it('is made anew when the caller says so, and for another prompt, parameter, account or kind of key', async () => {
+    it('is made anew when the caller says so, and for another prompt, parameter or account', async () => {
       const first = await client.images.generate({ ...SMALL, prompt: 'anew' });
       const changes = [{ cache: false }, { seed: 1 }, { output_format: 'webp' }, { prompt: 'anew?' }];
       for (const change of changes) {

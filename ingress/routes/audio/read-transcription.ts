@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts';
 import type { Input } from '../../inputs.ts';
 import { type Form, isForm, readForm } from '../../multipart.ts';
 import { TranscriptionRequest } from '../../schemas/audio.ts';
+import type { Services } from '../../services.ts';
 import { makeValidator } from '../../validate.ts';
 import { measure } from './measure.ts';
 
@@ -34,7 +35,10 @@ const LIMITS = { maxBytes: MAX_FORM_BYTES, maxFileBytes: MAX_FILE_BYTES, maxFile
 
 const validate = makeValidator(TranscriptionRequest);
 
-export async function readTranscription(ctx: Context): Promise<TranscriptionBody> {
+export async function readTranscription(
+  ctx: Context,
+  services: Pick<Services, 'audioMeter'>,
+): Promise<TranscriptionBody> {
   if (!isForm(ctx)) throw new ServiceError('invalid_json');
   const form = await readForm(ctx, LIMITS);
   const asked = validate(valuesOf(form));
@@ -49,7 +53,7 @@ export async function readTranscription(ctx: Context): Promise<TranscriptionBody
   if (file === undefined || file.bytes.length === 0)
     throw new ServiceError('invalid_parameter', { param: FILE_FIELD });
   if (file.name !== FILE_FIELD) throw new ServiceError('unsupported_parameter', { param: file.name });
-  const { contentType, durationMs } = await measure(file.bytes, FILE_FIELD);
+  const { contentType, durationMs } = await measure(services, file.bytes, FILE_FIELD);
   const isSubtitled = format === 'srt' || format === 'vtt';
   const wantsWords = granularities.includes('word');
   return {

@@ -31,7 +31,7 @@ export function postTranscription(services: Services): Handler {
 
 async function prepare(ctx: Context, services: Services): Promise<Prepared> {
   const { catalogue, config, now } = services;
-  const asked = await readTranscription(ctx);
+  const asked = await readTranscription(ctx, services);
   const caller = callerOf(ctx);
   const at = now();
   const current = catalogue.current();

@@ -7,6 +7,7 @@ import { Semaphore } from 'async-mutex';
 import type { AssetFile } from '../../../core/assets/files.ts';
 import { AssetTooLarge } from '../../../core/assets/store.ts';
 import { AUDIO_CONTENT_TYPES } from '../../../core/audio/formats.ts';
+import type { Logger } from '../../../core/logger.ts';
 import {
   MAX_SPEECH_BYTES,
   SPEECH_TASK,
@@ -14,7 +15,7 @@ import {
   type SpeechJobInput,
   type SpeechResult,
 } from '../../../core/speech.ts';
-import type { RunAssets } from '../../assets.ts';
+import { type RunAssets, throwStoreFailure } from '../../assets.ts';
 import { type Provider, ProviderError, type SpeechProvider } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
@@ -25,6 +26,7 @@ import { AudioSender } from './sender.ts';
 export interface SpeechTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
+  readonly logger: Logger;
   /** Speeches this worker makes at once. */
   readonly concurrency: number;
 }
@@ -48,13 +50,9 @@ export function makeSpeechTask(options: SpeechTaskOptions): PaidTask<SpeechJobIn
   };
 }
 
-async function perform(
-  run: Run,
-  input: SpeechJobInput,
-  { routes, assets }: SpeechTaskOptions,
-): Promise<Outcome> {
+async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptions): Promise<Outcome> {
   const { modelId } = run.payload;
-  const { file, lastEvents, provider } = await routes.call(
+  const { file, lastEvents, provider } = await options.routes.call(
     { modelId, isTest: input.isTest, signal: run.signal, provider: input.provider },
     async (served, route) => {
       const call = {
@@ -68,7 +66,7 @@ async function perform(
       };
       const sender = new AudioSender(run);
       const audio = sender.passOn(audioOf(speechOf(served), call, input.format));
-      const made = await store(run, input, audio, sender, assets);
+      const made = await store(run, input, audio, sender, options);
       return { file: made, lastEvents: sender.lastEvents(), provider: served.name };
     },
     () => run.payload.ingressId !== null && run.eventCount > 0,
@@ -101,7 +99,7 @@ async function store(
   { format, voice, characters }: SpeechJobInput,
   audio: AsyncGenerator<Buffer>,
   sender: AudioSender,
-  assets: RunAssets,
+  { assets, logger }: Pick<SpeechTaskOptions, 'assets' | 'logger'>,
 ): Promise<AssetFile> {
   const body = Readable.from(audio, { objectMode: false, highWaterMark: STORE_BUFFER_BYTES });
   try {
@@ -125,7 +123,9 @@ async function store(
         cause: error,
       });
     }
-    throw sender.failure ?? error;
+    if (sender.failure !== undefined) throw sender.failure;
+    if (error instanceof ProviderError) throw error;
+    return throwStoreFailure(error, run, logger);
   }
 }
 

@@ -4,13 +4,14 @@
  */
 import { Semaphore } from 'async-mutex';
 import { extensionOf } from '../../../core/assets/keys.ts';
+import type { Logger } from '../../../core/logger.ts';
 import {
   TRANSCRIPTION_TASK,
   type TranscriptionJobInput,
   type TranscriptionResult,
   type TranscriptPart,
 } from '../../../core/speech.ts';
-import type { RunAssets } from '../../assets.ts';
+import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
 import {
   type Provider,
   ProviderError,
@@ -24,6 +25,7 @@ import type { Outcome, PaidTask } from '../../task.ts';
 export interface TranscriptionTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
+  readonly logger: Logger;
   /** Requests whose audio may be in this worker's memory at once. */
   readonly concurrency: number;
 }
@@ -48,8 +50,9 @@ export function makeTranscriptionTask(options: TranscriptionTaskOptions): PaidTa
 async function perform(
   run: Run,
   input: TranscriptionJobInput,
-  { routes, assets }: TranscriptionTaskOptions,
+  { routes, assets: everyones, logger }: TranscriptionTaskOptions,
 ): Promise<Outcome> {
+  const assets = sayingWhatFailed(everyones, run, logger);
   const { contentType } = input.audio;
   const audio = await assets.readInput(run, input.audio, MAX_AUDIO_BYTES);
   const { transcript, provider } = await routes.call(

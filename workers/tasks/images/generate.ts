@@ -14,8 +14,9 @@ import {
   MAX_PICTURE_BYTES,
   sumOfCounts,
 } from '../../../core/images.ts';
+import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import type { InputFile, RunAssets } from '../../assets.ts';
+import { type InputFile, type RunAssets, sayingWhatFailed } from '../../assets.ts';
 import {
   type ImageCall,
   type ImageInput,
@@ -33,6 +34,7 @@ export interface ImageTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
+  readonly logger: Logger;
   /** Requests whose pictures may be in this worker's memory at once. */
   readonly concurrency: number;
 }
@@ -62,7 +64,8 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
 }
 
 async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
-  const { routes, assets, signer } = options;
+  const { routes, signer, logger } = options;
+  const assets = sayingWhatFailed(options.assets, run, logger);
   const images: ImageInput[] = [];
   for (const image of input.images) images.push(await load(image, run, assets));
   const mask = input.mask === null ? undefined : await load(input.mask, run, assets);
