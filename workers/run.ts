@@ -152,7 +152,7 @@ export class Run {
       this.#onTaken = undefined;
       if (!keepsEvents) {
         const waitedMs = this.#waitedMs + performance.now() - startedAt;
-        if (waitedMs >= Math.min(slowReaderMs, FILE_PATIENCE_MS)) this.#isDetached = true;
+        if (waitedMs >= slowReaderMs * FILE_PATIENCE_SHARE) this.#isDetached = true;
         continue;
       }
       if (this.#takenBytes !== before) lastTakenAt = performance.now();
@@ -170,8 +170,8 @@ export class Run {
 /** Waiting for the reader for longer than this, or than this share of the time, makes a missed deadline the reader's doing. */
 const RELEVANT_WAIT_MS = 5000;
 const RELEVANT_WAIT_SHARE = 0.1;
-/** In all: a file is made at its provider's pace, however slowly it is played. */
-const FILE_PATIENCE_MS = 10_000;
+/** Of a slow reader's time, in all: a file is made at its provider's pace, however slowly it is played. */
+const FILE_PATIENCE_SHARE = 1 / 3;
 /** While waiting for a reader: how often to see whether the carrier still stands. */
 const CARRIER_CHECK_MS = 500;
 /** "data: " and the blank line, as the ingress counts them. */
