@@ -149,7 +149,7 @@ export interface ProviderVoice {
 }
 
 export interface SpeechProvider {
-  /** Formats it makes itself; the first is the one to transcode from when the caller wants another. */
+  /** Formats it makes itself, `pcm` always among them: others are transcoded from that (core/audio/transcode.ts). */
   readonly formats: readonly AudioFormat[];
   /**
    * Yields audio as the provider sends it; pausing the iteration pauses the upstream socket; `return()` aborts the call. Ends
