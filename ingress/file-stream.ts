@@ -6,7 +6,7 @@
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { AudioEvent } from '../core/speech.ts';
 import type { Context } from './context.ts';
-import type { Pending } from './relay.ts';
+import type { Pending } from './pending.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
 import { drained, type EventWriter, FRAMING_BYTES, readEvents } from './stream.ts';

@@ -7,7 +7,7 @@ import type { Config } from '../core/config.ts';
 import { errorBody } from '../core/errors.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import type { Context } from './context.ts';
-import type { Pending } from './relay.ts';
+import type { Pending } from './pending.ts';
 import { errorOf } from './results.ts';
 
 /** How an area's events are written. */

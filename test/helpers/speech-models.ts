@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import { importCatalogue } from '../../core/catalogue-file/index.ts';
 import { eventually, type TestService } from './service.ts';
 
-export const SPEECH_MODEL = 'speech-test';
+export const SPEECH_MODEL = 'speech-sandbox';
 export const VOICE = 'narrator';
 /** Of a provider that neither model of the second family is routed to. */
 export const STUDIO_VOICE = 'announcer';
-export const TRANSCRIPTION_MODEL = 'transcription-test';
+export const TRANSCRIPTION_MODEL = 'transcription-sandbox';
 /** Spoken and transcribed by the test's own upstream. */
 export const MOCKED_MODEL = 'speech-mocked';
 export const MOCKED_VOICE = 'mocked';
