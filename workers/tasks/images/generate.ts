@@ -16,17 +16,12 @@ import {
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import { type InputFile, type RunAssets, sayingWhatFailed } from '../../assets.ts';
-import {
-  type ImageCall,
-  type ImageInput,
-  type ImageProvider,
-  type Provider,
-  ProviderError,
-} from '../../providers/provider.ts';
+import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
+import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
+import { callOf, imageOf, loadInputs } from './call.ts';
 import { type Finished, finishPicture, type Origin } from './pictures.ts';
 import { countsOf } from './usage.ts';
 
@@ -66,13 +61,11 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
 async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
   const { routes, signer, logger } = options;
   const assets = sayingWhatFailed(options.assets, run, logger);
-  const images: ImageInput[] = [];
-  for (const image of input.images) images.push(await load(image, run, assets));
-  const mask = input.mask === null ? undefined : await load(input.mask, run, assets);
+  const inputs = await loadInputs(run, input, assets);
   const { made, provider } = await routes.call(
     { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
     async (served, route) => {
-      const call = callOf(run, input, route.upstreamModel, images, mask);
+      const call = callOf(run, input, route.upstreamModel, inputs);
       const work = run.payload.isStream ? makeStreamed : makeWhole;
       return {
         made: await work(run, input, imageOf(served), call, { assets, signer }),
@@ -256,45 +249,6 @@ function wantedOf({ size, outputFormat, outputCompression }: ImageJobInput) {
 
 function originOf({ id, payload }: Run): Origin {
   return { requestId: id, model: payload.modelId, createdAt: new Date(payload.createdAtMs) };
-}
-
-async function load(input: InputFile, run: Run, assets: RunAssets): Promise<ImageInput> {
-  return { bytes: await assets.readInput(run, input, MAX_PICTURE_BYTES), contentType: input.contentType };
-}
-
-function callOf(
-  run: Run,
-  input: ImageJobInput,
-  upstreamModel: string,
-  images: readonly ImageInput[],
-  mask: ImageInput | undefined,
-): ImageCall {
-  return {
-    requestId: run.id,
-    upstreamModel,
-    signal: run.signal,
-    prompt: input.prompt,
-    count: input.count,
-    size: input.size,
-    quality: input.quality ?? undefined,
-    background: input.background ?? undefined,
-    outputFormat: input.outputFormat,
-    outputCompression: input.outputCompression ?? undefined,
-    moderation: input.moderation ?? undefined,
-    user: input.user ?? undefined,
-    seed: input.seed ?? undefined,
-    inputFidelity: input.inputFidelity ?? undefined,
-    partialImages: input.partialImages,
-    images,
-    mask,
-  };
-}
-
-function imageOf(provider: Provider): ImageProvider {
-  if (provider.image === undefined) {
-    throw new ProviderError('misconfigured', `${provider.name} makes no pictures`);
-  }
-  return provider.image;
 }
 
 /** `jsonb` takes neither NUL nor half of a surrogate pair. */
