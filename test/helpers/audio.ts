@@ -29,6 +29,21 @@ export function silentMp3(seconds: number): Buffer {
   return Buffer.concat(Array.from({ length: Math.ceil((seconds * 44_100) / 1152) }, () => frame));
 }
 
+const FRAME_BYTES = 417;
+
+/** So many of those frames, none like another: what is missing or twice is seen. */
+export function numberedMp3(count: number, first = 0): Buffer {
+  return Buffer.concat(
+    Array.from({ length: count }, (_, index) => {
+      const frame = Buffer.alloc(FRAME_BYTES);
+      frame.writeUInt32BE(0xff_fb_90_c4, 0);
+      // behind what a decoder reads of a silent frame
+      frame.writeUInt32BE(first + index, FRAME_BYTES - 4);
+      return frame;
+    }),
+  );
+}
+
 /** Runs ffmpeg on a file of these bytes; `ending` says what it makes. */
 export async function ffmpeg(input: Buffer, ending: string, ...options: string[]): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-audio-'));

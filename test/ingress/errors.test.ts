@@ -465,8 +465,10 @@ describe('errors over HTTP', () => {
     },
   });
 
-  before('an image model', () => makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' }));
-  before('models that speak', () => makeSpeechModels(service));
+  before('models that draw and speak', async () => {
+    await makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' });
+    await makeSpeechModels(service);
+  });
 
   for (const item of [...CASES, ...IMAGE_CASES, ...SPEECH_CASES]) {
     it(`${item.code}: ${item.when}`, async () => {

@@ -10,7 +10,7 @@ const SPEECH = '/v1/audio/speech';
 const TRANSCRIPTIONS = '/v1/audio/transcriptions';
 const AUDIO_FORMATS = ['mp3', 'wav', 'opus', 'flac', 'aac', 'pcm'];
 const FILE_TYPES = ['mp3', 'mp4', 'm4a', 'wav', 'webm', 'ogg', 'flac'];
-const EL_FORMATS = ['mp3_44100_128', 'opus_48000_128', 'pcm_24000', 'wav_24000'];
+const EL_FORMATS = ['mp3_44100_128', 'pcm_24000', 'wav_24000'];
 const MAX_CHARACTERS = 5000;
 
 /** A speech call by a new caller. */
@@ -204,6 +204,30 @@ export const SPEECH_CASES: readonly Case[] = [
       const path = '/v1/audio/file/01900000-0000-7000-8000-000000000000';
       return { call: (options) => service.get(path, { secret, ...options }) };
     },
+  },
+  {
+    code: 'expired',
+    when: 'the speech is past its retention',
+    given: async (service, as) => {
+      const { secret } = await service.makeCaller(as);
+      const { headers } = await service.post(SPEECH, { secret, body: { input: 'Hello', voice: VOICE } });
+      const id = headers.get('x-svc-request-id');
+      await service.pool.query('update app.assets set expires_at = now() where request_id = $1', [id]);
+      return { call: (options) => service.get(`/v1/audio/file/${id}`, { secret, ...options }) };
+    },
+  },
+  {
+    code: 'content_moderated',
+    when: 'the provider declines the text',
+    leavesFailedRequest: true,
+    given: say({ input: '[[sandbox:error=moderated]] Hello' }),
+  },
+  {
+    code: 'not_found',
+    when: 'speech is only posted',
+    isStranger: true,
+    status: 405,
+    given: (service) => ({ call: (options) => service.get(SPEECH, options) }),
   },
   {
     code: 'not_authenticated',

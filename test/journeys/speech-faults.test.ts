@@ -6,7 +6,8 @@ import { expect } from 'chai';
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha';
 import type { Bus } from '../../core/relay/bus.ts';
 import type { Frame } from '../../core/relay/frames.ts';
-import { type AudioUpstream, frames, startAudioUpstream } from '../helpers/audio-upstream.ts';
+import { numberedMp3 } from '../helpers/audio.ts';
+import type { MockBehaviour } from '../helpers/mock-upstream-wire.ts';
 import { startRedis, type TestRedis } from '../helpers/redis.ts';
 import {
   eventually,
@@ -21,11 +22,16 @@ import { openSpeech } from './speech-stream.ts';
 
 /** Of "Hello", at 200 AP per 1,000 characters. */
 const COST_AP = 1;
-const PARTS = Array.from({ length: 12 }, (_, index) => frames(20, index * 20));
+const PARTS = Array.from({ length: 12 }, (_, index) => numberedMp3(20, index * 20));
 const WHOLE = Buffer.concat(PARTS);
 /** Longer than the window between worker and ingress. */
-const LONG_PARTS = Array.from({ length: 60 }, (_, index) => frames(60, index * 60));
+const LONG_PARTS = Array.from({ length: 60 }, (_, index) => numberedMp3(60, index * 60));
 const LONG = Buffer.concat(LONG_PARTS);
+
+const audio = (pieces: readonly Buffer[], changes: MockBehaviour = {}): MockBehaviour => ({
+  audio: { pieces },
+  ...changes,
+});
 
 const outcomeOf = async (reading: Promise<unknown>): Promise<string> => {
   try {
@@ -59,19 +65,14 @@ describe('speech while it is made', () => {
       },
     }),
   });
-  let upstream: AudioUpstream;
   let caller: TestCaller;
 
-  before('an upstream that speaks', async () => {
-    upstream = await startAudioUpstream();
-    await makeSpeechModels(service, upstream.baseUrl);
-  });
-  after(() => upstream.close());
+  before('models that speak', () => makeSpeechModels(service));
   beforeEach(async () => {
     caller = await service.makeCaller();
   });
   afterEach(() => {
-    upstream.reset();
+    service.upstream.reset();
     lossy.isLost = () => false;
     lossy.lost = 0;
   });
@@ -95,7 +96,7 @@ describe('speech while it is made', () => {
   it('is heard long before its end, and its end only once it is paid', async () => {
     const gates = PARTS.map(() => makeGate());
     gates[0]?.open();
-    upstream.next({ parts: PARTS, gates: gates.map((gate) => gate.passed) });
+    service.upstream.programNext(audio(PARTS, { chunkGate: async (index) => gates[index]?.passed }));
     const speech = await openSpeech(service, caller);
     expect([
       speech.status,
@@ -137,7 +138,7 @@ describe('speech while it is made', () => {
   ];
   for (const [name, makeLoss] of losses) {
     it(`is whole although frames were lost: ${name}`, async () => {
-      upstream.next({ parts: PARTS });
+      service.upstream.programNext(audio(PARTS));
       lossy.isLost = makeLoss();
       const speech = await openSpeech(service, caller);
       expect((await speech.readAll()).equals(WHOLE)).to.equal(true);
@@ -147,7 +148,7 @@ describe('speech while it is made', () => {
   }
 
   it('is whole although acknowledgements were lost while more than a window was on its way', async () => {
-    upstream.next({ parts: LONG_PARTS });
+    service.upstream.programNext(audio(LONG_PARTS));
     lossy.isLost = nth('taken', (index) => index < 3);
     const speech = await openSpeech(service, caller);
     expect((await speech.readAll()).equals(LONG)).to.equal(true);
@@ -156,7 +157,7 @@ describe('speech while it is made', () => {
   });
 
   it('by a provider that breaks off in the middle is cut off, costs nothing and is not kept', async () => {
-    upstream.next({ parts: PARTS, then: 'break' });
+    service.upstream.programNext(audio(PARTS, { reset: PARTS.length }));
     const speech = await openSpeech(service, caller);
     expect(speech.status).to.equal(200);
     expect(await outcomeOf(speech.readAll())).to.equal('cut');
@@ -164,15 +165,15 @@ describe('speech while it is made', () => {
     await isVoided(speech.id, 'generation_failed');
     expect(await charges()).to.deep.equal([]);
     expect(await speechesOf(service, caller.accountId)).to.not.include('stored');
-    expect(upstream.calls, 'nothing is tried again behind what was heard').to.have.length(1);
+    expect(service.upstream.calls, 'nothing is tried again behind what was heard').to.have.length(1);
   });
 
   it('by a provider that fails before the first sound is tried again, and refused with a proper status', async () => {
-    upstream.next({ status: 503 }, { parts: PARTS });
+    service.upstream.programNext({ status: 503 }, audio(PARTS));
     const speech = await openSpeech(service, caller);
     expect((await speech.readAll()).equals(WHOLE)).to.equal(true);
-    expect(upstream.calls).to.have.length(2);
-    upstream.next({ status: 503 }, { status: 503 });
+    expect(service.upstream.calls).to.have.length(2);
+    service.upstream.programNext({ status: 503 }, { status: 503 });
     const refused = await openSpeech(service, caller, { input: 'Goodbye' });
     expect(refused.status).to.equal(503);
     expect(JSON.parse((await refused.readAll()).toString()).error.code).to.equal('generation_failed');
@@ -182,7 +183,7 @@ describe('speech while it is made', () => {
 
   it('whose caller leaves in the middle is finished, paid once, and can be fetched', async () => {
     const gate = makeGate();
-    upstream.next({ parts: LONG_PARTS, gates: [undefined, gate.passed] });
+    service.upstream.programNext(audio(LONG_PARTS, { chunkGate: () => gate.passed }));
     const speech = await openSpeech(service, caller);
     await speech.readUntil(1000);
     speech.leave();
@@ -200,7 +201,7 @@ describe('speech while it is made', () => {
 
   it('whose caller leaves is finished although the word of it was lost', async () => {
     const gate = makeGate();
-    upstream.next({ parts: LONG_PARTS, gates: [undefined, gate.passed] });
+    service.upstream.programNext(audio(LONG_PARTS, { chunkGate: () => gate.passed }));
     lossy.isLost = nth('taken', (index) => index < 3);
     const speech = await openSpeech(service, caller);
     await speech.readUntil(1000);
@@ -211,7 +212,7 @@ describe('speech while it is made', () => {
   });
 
   it('is made at its provider’s pace although its caller listens slowly, and is heard whole', async () => {
-    upstream.next({ parts: Array.from({ length: 12 }, () => LONG).flat() });
+    service.upstream.programNext(audio(Array<Buffer>(12).fill(LONG)));
     const speech = await openSpeech(service, caller);
     await isSettled(); // nobody has read a byte
     const all = await speech.readAll();
@@ -220,18 +221,18 @@ describe('speech while it is made', () => {
   }).timeout(20_000);
 
   it('that is cancelled is cut off, stops its provider, and costs nothing', async () => {
-    upstream.next({ parts: PARTS, then: 'hang' });
+    service.upstream.programNext(audio(PARTS, { hang: PARTS.length }));
     const speech = await openSpeech(service, caller);
     await speech.readUntil(1000);
     const { json } = await service.post(`/v1/requests/${speech.id}/cancel`, caller);
     expect(json).to.include({ status: 'cancelled', ap_cost: 0 });
     expect(await outcomeOf(speech.readAll())).to.equal('cut');
-    await upstream.calls[0]?.aborted;
+    await service.upstream.calls[0]?.aborted;
     expect(await charges()).to.deep.equal([]);
   });
 
   it('that nobody waits for is made all the same, and repeated requests are free', async () => {
-    upstream.next({ parts: PARTS });
+    service.upstream.programNext(audio(PARTS));
     const body = { input: 'Later', voice: MOCKED_VOICE };
     const accepted = await service.post('/v1/audio/speech', {
       ...caller,
@@ -245,24 +246,19 @@ describe('speech while it is made', () => {
     const again = await openSpeech(service, caller, body);
     expect(again.headers).to.include({ 'x-svc-cached': 'true', 'x-svc-ap-cost': '0' });
     expect((await again.readAll()).equals(WHOLE)).to.equal(true);
-    expect(upstream.calls).to.have.length(1);
+    expect(service.upstream.calls).to.have.length(1);
     expect(await charges()).to.deep.equal([COST_AP]);
   });
 });
 
 describe('speech that takes longer than the edge allows', () => {
   const service = withTestService({ config: { edgeWaitSeconds: 1 } });
-  let upstream: AudioUpstream;
-  before('an upstream that speaks', async () => {
-    upstream = await startAudioUpstream();
-    await makeSpeechModels(service, upstream.baseUrl);
-  });
-  after(() => upstream.close());
+  before('models that speak', () => makeSpeechModels(service));
 
   it('to begin is answered with where to collect it', async () => {
     const caller = await service.makeCaller();
     const gate = makeGate();
-    upstream.next({ parts: LONG_PARTS, gates: [gate.passed] });
+    service.upstream.programNext(audio(LONG_PARTS, { gate: gate.passed }));
     const answer = await service.post('/v1/audio/speech', {
       ...caller,
       body: { input: 'Hello', voice: MOCKED_VOICE },
@@ -280,20 +276,17 @@ describe('speech that takes longer than the edge allows', () => {
 describe('speech over Redis', () => {
   let redis: TestRedis | undefined;
   let service: TestService;
-  let upstream: AudioUpstream;
   before(async function () {
     this.timeout(30_000);
     redis = await startRedis();
     if (redis === undefined) return this.skip();
-    upstream = await startAudioUpstream();
     service = await startTestService({ redisUrl: redis.url, webs: 2, workers: 2 });
-    await makeSpeechModels(service, upstream.baseUrl);
+    await makeSpeechModels(service);
     return undefined;
   });
   after(async function () {
     this.timeout(30_000);
     await service?.ledgerIsClean();
-    await upstream?.close();
     await service?.stop();
     await redis?.stop();
     expect(service?.takeErrors() ?? []).to.deep.equal([]);
@@ -302,7 +295,9 @@ describe('speech over Redis', () => {
   it('is whole although Redis dies in its middle', async () => {
     const caller = await service.makeCaller();
     const gate = makeGate();
-    upstream.next({ parts: LONG_PARTS, gates: [undefined, undefined, gate.passed] });
+    service.upstream.programNext(
+      audio(LONG_PARTS, { chunkGate: async (index) => (index === 2 ? gate.passed : undefined) }),
+    );
     const speech = await openSpeech(service, caller, {}, 1);
     await speech.readUntil(20_000);
     await redis?.kill();

@@ -3,10 +3,9 @@ import type { AudioFormat } from '../../../core/audio/formats.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import type { ElOptions } from '../../schemas/audio.ts';
 
-/** Of the convention's many those that are made exactly as they are named: codec, sample rate, kilobits per second. */
+/** Of the convention's many: its default, and those that are the same whoever makes them. */
 const OUTPUT_FORMATS: Readonly<Record<string, AudioFormat>> = {
   mp3_44100_128: 'mp3',
-  opus_48000_128: 'opus',
   pcm_24000: 'pcm',
   wav_24000: 'wav',
 };
