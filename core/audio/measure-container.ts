@@ -39,7 +39,9 @@ export async function measureContainer(bytes: Buffer): Promise<Measured> {
   });
   try {
     const track = await input.getPrimaryAudioTrack();
-    if (track === null) throw new AudioError('not_audio');
+    // No tracks at all: what names them is missing.
+    if (track === null)
+      throw new AudioError((await input.getTracks()).length === 0 ? 'damaged' : 'not_audio');
     const samples = await samplesOf(track);
     if (samples === undefined) throw new AudioError('unsupported');
     const { least, most } = await addUp(track, samples, bytes.length);

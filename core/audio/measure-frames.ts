@@ -9,27 +9,27 @@ import { type Measured, trimmed } from './measured.ts';
 const OPUS_RATE = 48_000;
 /** Less of the file than this in frames, and it is something else that looks like frames here and there. */
 const MIN_SHARE = 0.5;
+/** The share is looked at after each of so many bytes: what has no frames is slow to search. */
+const STEP_BYTES = 256 * 1024;
 
 export function measureMp3(bytes: Buffer): Measured {
   const sum = new Sum();
   let edges: { samples: number } | undefined;
-  for (const frame of framesOf(bytes, 'audio/mpeg')) {
+  // The last frame is only seen when nothing but the end follows it.
+  for (const frame of framesOf(bytes.subarray(0, bytes.length - endingTags(bytes)), 'audio/mpeg', 0)) {
     if (sum.isEmpty && edges === undefined) {
       edges = infoFrame(frame);
       if (edges !== undefined) continue;
     }
     sum.add(frame);
   }
-  // A lone information frame has no audio.
-  if (sum.bytes < (bytes.length - endingTags(bytes)) * MIN_SHARE) throw new AudioError('not_audio');
   const parts = sum.measured();
   return trimmed(parts, parts.seconds - (edges?.samples ?? 0) / parts.sampleRate);
 }
 
 export function measureFlac(bytes: Buffer): Measured {
   const sum = new Sum();
-  for (const frame of framesOf(bytes, 'audio/flac')) sum.add(frame);
-  if (sum.bytes < (bytes.length - flacMetadata(bytes)) * MIN_SHARE) throw new AudioError('damaged');
+  for (const frame of framesOf(bytes, 'audio/flac', flacMetadata(bytes))) sum.add(frame);
   return sum.measured();
 }
 
@@ -50,7 +50,6 @@ export function measureOgg(bytes: Buffer): Measured {
 }
 
 class Sum {
-  bytes = 0;
   #seconds = 0;
   #sampleRate = 0;
 
@@ -58,9 +57,8 @@ class Sum {
     return this.#sampleRate === 0;
   }
 
-  add({ data, samples, header }: CodecFrame): void {
+  add({ samples, header }: CodecFrame): void {
     if (!(header.sampleRate > 0) || !(samples >= 0)) throw new AudioError('damaged');
-    this.bytes += data.length;
     this.#seconds += samples / header.sampleRate;
     this.#sampleRate = header.sampleRate;
   }
@@ -71,14 +69,29 @@ class Sum {
   }
 }
 
-function framesOf(bytes: Buffer, type: MimeType): Iterable<CodecFrame> {
-  return parsed<CodecFrame>(bytes, type);
+/** `skipped`: bytes at the beginning that hold no frames and say so. */
+function* framesOf(bytes: Buffer, type: MimeType, skipped: number): Generator<CodecFrame> {
+  let found = 0;
+  for (const frame of parsed<CodecFrame>(bytes, type, (seen) => {
+    if (found < (seen - skipped - STEP_BYTES) * MIN_SHARE) throw new AudioError('not_audio');
+  })) {
+    found += frame.data.length;
+    yield frame;
+  }
+  if (found < (bytes.length - skipped) * MIN_SHARE) throw new AudioError('not_audio');
 }
 
 /** One at a time: a file of a million frames is never a million objects. */
-function* parsed<Part extends CodecFrame | OggPage>(bytes: Buffer, type: MimeType): Generator<Part> {
+function* parsed<Part extends CodecFrame | OggPage>(
+  bytes: Buffer,
+  type: MimeType,
+  onStep: (bytesSeen: number) => void = () => {},
+): Generator<Part> {
   const parser = new CodecParser<Part>(type, { enableFrameCRC32: false });
-  yield* parser.parseChunk(bytes) as IterableIterator<Part>;
+  for (let at = 0; at < bytes.length; at += STEP_BYTES) {
+    yield* parser.parseChunk(bytes.subarray(at, at + STEP_BYTES)) as IterableIterator<Part>;
+    onStep(at);
+  }
   yield* parser.flush() as IterableIterator<Part>;
 }
 

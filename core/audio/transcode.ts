@@ -70,6 +70,8 @@ async function* encode(
       sample.close();
       if (made.length > 0) yield Buffer.concat(made.splice(0));
     }
+    // Of nothing there is no file.
+    if (samplesSoFar === 0) return;
     await output.finalize();
     isFinished = true;
     if (made.length > 0) yield Buffer.concat(made.splice(0));

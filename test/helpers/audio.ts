@@ -59,7 +59,10 @@ export async function ffmpeg(input: Buffer, ending: string, ...options: string[]
 
 /** The samples of a file as ffmpeg hears them, at 24 kHz in one channel. Rejects when it finds anything wrong with it. */
 export async function decoded(audio: Buffer): Promise<Float32Array> {
-  const raw = await ffmpeg(audio, 'f32', '-xerror', '-ar', `${PCM_RATE}`, '-ac', '1', '-f', 'f32le');
+  // A WAV of unknown length ends, to ffmpeg, in the middle of a packet.
+  const isStreamedWav = audio.toString('latin1', 0, 4) === 'RIFF' && audio.readUInt32LE(40) === 0xffff_ffff;
+  const strict = isStreamedWav ? [] : ['-xerror'];
+  const raw = await ffmpeg(audio, 'f32', ...strict, '-ar', `${PCM_RATE}`, '-ac', '1', '-f', 'f32le');
   return new Float32Array(raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.length));
 }
 
