@@ -156,7 +156,7 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
   const begun =
     <Call, Item>(ask: (call: Call) => AsyncIterable<Item>) =>
     (call: Call): AsyncIterable<Item> => ({
-      [Symbol.asyncIterator]: () => withBeginning(ask(call)[Symbol.asyncIterator](), pass.began),
+      [Symbol.asyncIterator]: () => watchedItems(ask(call)[Symbol.asyncIterator](), pass, seen),
     });
   const { chat, image, speech, transcription } = provider;
   return {
@@ -182,14 +182,19 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
   };
 }
 
-/** The same items; `began` is called before the first is given. */
-function withBeginning<Item>(items: AsyncIterator<Item>, began: () => void): AsyncIterator<Item> {
+/** The same items; told are the first, and the end: a stream that ended well came whole. */
+function watchedItems<Item>(
+  items: AsyncIterator<Item>,
+  pass: Pass,
+  seen: { isWhole: boolean },
+): AsyncIterator<Item> {
   let hasBegun = false;
   return {
     async next() {
       const result = await items.next();
-      if (!hasBegun) began();
+      if (!hasBegun) pass.began();
       hasBegun = true;
+      if (result.done === true) seen.isWhole = true;
       return result;
     },
     return: async () => (await items.return?.()) ?? { done: true, value: undefined },

@@ -8,7 +8,7 @@ import { AUDIO_CONTENT_TYPES, type AudioFormat } from '../../core/audio/formats.
 import { PCM_BYTES_PER_SECOND, wavHeader } from '../../core/audio/pcm.ts';
 import { transcode } from '../../core/audio/transcode.ts';
 import { silentMp3, tonePcm } from './audio.ts';
-import { type MockBehaviour, type MockCall, sendJson, sendText, write } from './mock-upstream-wire.ts';
+import { type MockBehaviour, type MockCall, sendJson, write } from './mock-upstream-wire.ts';
 
 export const SPEECH_PATH = /^\/v1\/(audio\/(speech|transcriptions)|text-to-speech\/)/;
 const CHARACTERS_PER_SECOND = 15;
@@ -57,7 +57,6 @@ export const MOCK_VOICES = [
 
 function answerTranscription(call: MockCall, response: ServerResponse, behaviour: MockBehaviour): void {
   const text = behaviour.content ?? MOCK_TRANSCRIPT;
-  if (call.body.response_format === 'text') return sendText(response, 200, text, 'text/plain');
   const wanted = [call.body['timestamp_granularities[]']].flat();
   const words = text.split(/\s+/);
   const verbose = {

