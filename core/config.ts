@@ -16,6 +16,8 @@ export interface Config {
   readonly logLevel: string;
   /** Where callers reach the service (no trailing slash); undefined: where each request came to. */
   readonly baseUrl: string | undefined;
+  /** Where certificates are shown (no trailing slash); undefined: as `baseUrl`. */
+  readonly certUrl: string | undefined;
   /** Trust `X-Forwarded-*` from this many proxies in front (0: none). */
   readonly proxyCount: number;
 
@@ -99,6 +101,7 @@ export function loadConfig(env: Environment = process.env): Config {
     catalogFile: env.CATALOG_FILE || undefined,
     logLevel: env.LOG_LEVEL || 'info',
     baseUrl: env.BASE_URL?.replace(/\/+$/, '') || undefined,
+    certUrl: env.CERT_URL?.replace(/\/+$/, '') || undefined,
     proxyCount: wholeNumber(env, 'PROXY_COUNT', 0, 0, 10),
 
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),

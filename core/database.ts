@@ -20,6 +20,9 @@ export interface PoolOptions {
   readonly onError: (error: Error) => void;
 }
 
+/** Functions keep the plans of their first calls on a connection; tables grow: after this long they are made anew. */
+const MAX_LIFETIME_SECONDS = 600;
+
 // Amounts are bigint in SQL and safe integers here: 2^53 AP is 900 billion dollars.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
   const value = Number(text);
@@ -46,6 +49,7 @@ export async function makePool(options: PoolOptions): Promise<Pool> {
     max: options.maxConnections,
     connectionTimeoutMillis: 5000,
     idleTimeoutMillis: 60_000,
+    maxLifetimeSeconds: MAX_LIFETIME_SECONDS,
     keepAlive: true,
     ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
     ...(options.lockTimeoutMs === undefined ? {} : { lock_timeout: options.lockTimeoutMs }),

@@ -12,10 +12,12 @@ export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 /** Of one picture, here and at providers: a 64-megapixel PNG may be that large. */
 export const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** A picture the caller brought: an asset of kind `input`, kept until the request has ended. */
+/** A picture the caller brought, an asset of kind `input`, kept until the request has ended; or a character's. */
 export interface StoredInput {
   readonly id: string;
   readonly contentType: string;
+  /** `input` where it says nothing. */
+  readonly kind?: 'character';
 }
 
 /** What the image routes hand to the task. */
@@ -39,6 +41,8 @@ export interface ImageJobInput {
   readonly partialImages: number;
   readonly images: readonly StoredInput[];
   readonly mask: StoredInput | null;
+  /** Whose prompt and picture are among the above: noted with the pictures and the usage, by which its payee's share is told. */
+  readonly characterId: string | null;
   /** Hexadecimal; null: the result is not to be found again by its parameters. */
   readonly cacheKey: string | null;
 }
@@ -50,6 +54,8 @@ export interface ImageDetails {
   readonly quality: string | null;
   readonly background: string | null;
   readonly revisedPrompt: string | null;
+  /** The character in it. */
+  readonly characterId?: string;
 }
 
 /** One finished picture. */

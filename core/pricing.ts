@@ -79,6 +79,11 @@ export function unitsCostAp(milliApPerUnit: number, units: number): number {
   return milliApToAp(milliApPerUnit * units);
 }
 
+/** The hold for an operation that is priced by the call. */
+export function quoteCall(priceAp: number): Quote {
+  return { fixedMilliAp: priceAp * 1000, unitMilliAp: 0, minUnits: 1, maxUnits: 1 };
+}
+
 /** The price in force at a moment among the prices of one model, size and quality. */
 export function priceInForce(prices: readonly Price[], at: Date): Price | undefined {
   let found: Price | undefined;

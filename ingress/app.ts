@@ -31,13 +31,25 @@ import {
   searchClientVoices,
 } from './routes/el/voices.ts';
 import { getHealth, getHealthStats } from './routes/health.ts';
+import { getBeacon } from './routes/images/beacon.ts';
 import { getImageCandidate } from './routes/images/candidate.ts';
+import { postCertify } from './routes/images/certify.ts';
+import {
+  deleteCharacter,
+  getCharacterImage,
+  listCharacters,
+  postCharacter,
+} from './routes/images/characters.ts';
 import { editImages } from './routes/images/edit.ts';
 import { getImageFile } from './routes/images/file.ts';
+import { getGallery, getGalleryFile } from './routes/images/gallery.ts';
 import { generateImages } from './routes/images/generate.ts';
 import { postInspect } from './routes/images/inspect.ts';
+import { getLegacyCertificate } from './routes/images/legacy-cert.ts';
+import { getLicense } from './routes/images/license.ts';
 import { listImages } from './routes/images/list.ts';
 import { listImageModels } from './routes/images/models.ts';
+import { deletePublish, postPublish } from './routes/images/publish.ts';
 import { removeImage } from './routes/images/remove.ts';
 import { retrieveImage } from './routes/images/retrieve.ts';
 import { getImageStatus } from './routes/images/status.ts';
@@ -105,12 +117,24 @@ export function makeApp(services: Services): Koa<State> {
     on('post', `${base}/generations`, [...paid('images'), generateImages(services)]);
     on('post', `${base}/edits`, [...paid('images'), editImages(services)]);
     on('post', `${base}/inspect`, [capAddress(services.addressCap, 'images'), postInspect(services)]);
+    on('get', `${base}/gallery`, [getGallery(services)]);
+    on('get', `${base}/gallery/:id`, [getGalleryFile(services)]);
+    on('get', `${base}/characters`, [listCharacters(services)]);
+    on('post', `${base}/characters`, [...scoped('images'), postCharacter(services)]);
+    on('delete', `${base}/characters/:id`, [...scoped('images'), deleteCharacter(services)]);
+    on('get', `${base}/characters/:id/image`, [getCharacterImage(services)]);
+    on('get', `${base}/cert/:id`, [getLegacyCertificate(services)]);
+    on('get', `${base}/license/:token`, [getLicense(services)]);
+    on('get', `${base}/beacon`, [capAddress(services.addressCap, 'beacon'), getBeacon(services)]);
     on('get', `${base}/models`, [listImageModels(services)]);
     on('get', `${base}/status/:id`, [...keyed, getImageStatus(services)]);
     on('get', `${base}/file/:id`, [...scoped('images'), getImageFile(services)]);
     on('get', `${base}/candidate/:id`, [...scoped('images'), getImageCandidate(services)]);
     on('get', base, [...scoped('images'), listImages(services)]);
     on('get', `${base}/:id`, [anId, ...scoped('images'), retrieveImage(services)]);
+    on('post', `${base}/:id/publish`, [...paid('images'), postPublish(services)]);
+    on('delete', `${base}/:id/publish`, [...scoped('images'), deletePublish(services)]);
+    on('post', `${base}/:id/certify`, [...paid('images'), postCertify(services)]);
     on('delete', `${base}/:id`, [anId, ...scoped('images'), removeImage(services)]);
   }
   on('get', '/v2.5/models', [listModels(services)]);

@@ -14,6 +14,8 @@ import type { Services } from './services.ts';
 
 /** What was deleted may be shown by its owner's own cache for this long. */
 const MAX_AGE_SECONDS = 3600;
+/** What was taken down may be shown by everybody's caches for this long. */
+const PUBLIC_MAX_AGE_SECONDS = 300;
 
 type Serving = Pick<Services, 'files' | 'logger' | 'config' | 'now'>;
 
@@ -25,12 +27,20 @@ export function requireLive(asset: Asset | undefined): Asset {
   return asset;
 }
 
-/** GET and HEAD. Resolves when the last byte has gone out, or the caller has left. */
-export async function serveAsset(ctx: Context, services: Serving, found: Asset | undefined): Promise<void> {
+/** GET and HEAD. Resolves when the last byte has gone out, or the caller has left. `isPublic`: caches between us may keep it too. */
+export async function serveAsset(
+  ctx: Context,
+  services: Serving,
+  found: Asset | undefined,
+  { isPublic = false } = {},
+): Promise<void> {
   const asset = requireLive(found);
   const tag = `"${asset.sha256}"`;
+  const caching = isPublic
+    ? `public, max-age=${PUBLIC_MAX_AGE_SECONDS}`
+    : `private, max-age=${maxAgeSeconds(asset, services.now())}`;
   if (hasAlready(ctx, tag)) {
-    describe(ctx, asset, tag, services.now());
+    describe(ctx, asset, tag, caching);
     ctx.status = 304;
     return;
   }
@@ -40,7 +50,7 @@ export async function serveAsset(ctx: Context, services: Serving, found: Asset |
     throw new ServiceError('invalid_parameter', { param: 'Range', size: asset.bytes }, { status: 416 });
   }
   const body = ctx.method === 'HEAD' ? undefined : await openFile(services, asset, range);
-  describe(ctx, asset, tag, services.now());
+  describe(ctx, asset, tag, caching);
   ctx.status = range === undefined ? 200 : 206;
   if (range !== undefined) ctx.set('Content-Range', `bytes ${range.start}-${range.end}/${asset.bytes}`);
   ctx.set('Content-Type', asset.contentType);
@@ -69,10 +79,10 @@ export async function answerWithAsset(
 }
 
 /** What an answer says of the file, with or without its bytes; errors say none of it. */
-function describe(ctx: Context, asset: Asset, tag: string, now: Date): void {
+function describe(ctx: Context, asset: Asset, tag: string, caching: string): void {
   ctx.set('ETag', tag);
   ctx.set('Last-Modified', asset.createdAt.toUTCString());
-  ctx.set('Cache-Control', `private, max-age=${maxAgeSeconds(asset, now)}`);
+  ctx.set('Cache-Control', caching);
   ctx.set('Accept-Ranges', 'bytes');
   ctx.set('X-Content-Type-Options', 'nosniff');
 }

@@ -16,9 +16,24 @@ const MAX_DEPTH = 200;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 export async function readJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
+  requireJsonType(ctx);
+  return parsed(await readRawBody(ctx, maxBytes));
+}
+
+/** For what needs no body: none is the empty object. */
+export async function readOptionalJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
+  const raw = await readRawBody(ctx, maxBytes);
+  if (raw.length === 0) return { raw, value: {} };
+  requireJsonType(ctx);
+  return parsed(raw);
+}
+
+function requireJsonType(ctx: Context): void {
   const type = ctx.headers['content-type'];
   if (type !== undefined && !JSON_TYPE.test(type)) throw new ServiceError('invalid_json');
-  const raw = await readRawBody(ctx, maxBytes);
+}
+
+function parsed(raw: Buffer): JsonBody {
   let value: unknown;
   try {
     value = JSON.parse(raw.toString('utf8'));

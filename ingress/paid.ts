@@ -8,6 +8,7 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
+import type { Submission } from './data/submissions.ts';
 import { type FileShape, streamFile } from './file-stream.ts';
 import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
 import type { Pending } from './pending.ts';
@@ -60,39 +61,16 @@ export async function runPaid(
   request: PaidRequest,
   onSubmitted?: (outcome: PaidOutcome) => void,
 ): Promise<void> {
-  const caller = callerOf(ctx);
   const { requestId } = ctx.state;
-  const idempotency = idempotencyOf(ctx, request.rawBody);
   // a file can be collected as well as it can be streamed
   const isAsync = (!request.isStream || request.presentation?.file !== undefined) && prefersAsync(ctx);
+  const asked = { ...request, isStream: request.isStream && !isAsync };
+  const submission = submissionOf(ctx, services, asked, isAsync ? null : services.relay.ingressId);
   services.load.refuseWhenTooDeep();
 
   const pending = services.relay.expect(requestId);
   try {
-    const submitted = await services.submit({
-      id: requestId,
-      accountId: caller.accountId,
-      keyId: caller.keyId,
-      area: request.area,
-      task: request.task,
-      modelId: request.modelId,
-      priceId: request.price.id,
-      isStream: request.isStream && !isAsync,
-      ingressId: isAsync ? null : services.relay.ingressId,
-      quote: request.quote,
-      timeoutSeconds: request.timeoutSeconds,
-      idempotency,
-      caps: {
-        perRequestAp: caller.capPerRequestAp,
-        dailyAp: caller.capDailyAp,
-        monthlyAp: caller.capMonthlyAp,
-        grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
-      },
-      isFunded: caller.hasPurchased,
-      isGrantAllowed: isOldEnoughForGrant(caller, services),
-      needsPurchased: mustSpendPurchased(caller, services),
-      input: request.input,
-    });
+    const submitted = await services.submit(submission);
     if (submitted.outcome === 'replay') {
       onSubmitted?.('replayed');
       await replay(ctx, services, submitted.requestId, request);
@@ -122,6 +100,40 @@ async function answerWithStream(
   } else if ((await streamFile(ctx, services, pending, file)) === 'late') {
     answerAccepted(ctx, services, pending.id, request);
   }
+}
+
+/** What is submitted for this caller. Throws `invalid_parameter` for an Idempotency-Key that is none. */
+export function submissionOf(
+  ctx: Context,
+  services: Pick<Services, 'config' | 'now'>,
+  request: Omit<PaidRequest, 'stopWhenCallerLeaves' | 'presentation'>,
+  ingressId: string | null,
+): Submission {
+  const caller = callerOf(ctx);
+  return {
+    id: ctx.state.requestId,
+    accountId: caller.accountId,
+    keyId: caller.keyId,
+    area: request.area,
+    task: request.task,
+    modelId: request.modelId,
+    priceId: request.price.id,
+    isStream: request.isStream,
+    ingressId,
+    quote: request.quote,
+    timeoutSeconds: request.timeoutSeconds,
+    idempotency: idempotencyOf(ctx, request.rawBody),
+    caps: {
+      perRequestAp: caller.capPerRequestAp,
+      dailyAp: caller.capDailyAp,
+      monthlyAp: caller.capMonthlyAp,
+      grantDailyAp: services.config.grantDailyCapAp === 0 ? null : services.config.grantDailyCapAp,
+    },
+    isFunded: caller.hasPurchased,
+    isGrantAllowed: isOldEnoughForGrant(caller, services),
+    needsPurchased: mustSpendPurchased(caller, services),
+    input: request.input,
+  };
 }
 
 async function answerWhenFinished(

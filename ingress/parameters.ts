@@ -23,6 +23,14 @@ function query(ctx: Context, name: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
+/** As it is, up to so many characters; PostgreSQL takes no NUL. */
+export function text(ctx: Context, name: string, maxLength: number): string | undefined {
+  const value = query(ctx, name);
+  if (value !== undefined && (value.length > maxLength || value.includes('\u0000')))
+    throw new ServiceError('invalid_parameter', { param: name });
+  return value;
+}
+
 export function wholeNumber(
   ctx: Context,
   name: string,

@@ -24,6 +24,7 @@ import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
 import { makeAddressCap } from './middleware/ip-daily-cap.ts';
 import { makeRateLimiter } from './middleware/rate-limit.ts';
+import { makePageViewCounter } from './page-views.ts';
 import { makeRelay, type Relay } from './relay.ts';
 import { makeStorageHealth } from './storage-health.ts';
 import { makeSubmit } from './submit.ts';
@@ -108,6 +109,7 @@ export async function startIngress(options: {
   const inspector = makeInspector(config);
   const audioMeter = makeAudioMeter();
   const now = (): Date => new Date();
+  const pageViews = makePageViewCounter({ pool, now, onError: onError('page views were not written') });
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: ingressId, kind: 'ingress', poolId: null },
@@ -130,6 +132,7 @@ export async function startIngress(options: {
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
     bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
     isStorageUp: makeStorageHealth(store, logger),
+    pageViews,
     now,
   });
   const handle = app.callback();
@@ -166,6 +169,7 @@ export async function startIngress(options: {
           catalogue.close();
           await submit.drain();
           await keys.close();
+          await pageViews.close();
           counters.close();
           await inspector.close();
           await audioMeter.close();

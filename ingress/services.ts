@@ -13,6 +13,7 @@ import type { KeyCache } from './key-cache.ts';
 import type { Load } from './load.ts';
 import type { AddressCap } from './middleware/ip-daily-cap.ts';
 import type { RateLimiter } from './middleware/rate-limit.ts';
+import type { PageViewCounter } from './page-views.ts';
 import type { Relay } from './relay.ts';
 import type { Submit } from './submit.ts';
 
@@ -34,5 +35,6 @@ export interface Services {
   readonly bodyBudget: BodyBudget;
   /** Whether the asset store can be written to. */
   readonly isStorageUp: () => Promise<boolean>;
+  readonly pageViews: PageViewCounter;
   readonly now: () => Date;
 }

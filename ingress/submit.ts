@@ -253,7 +253,8 @@ async function resumeBatch<Answer extends Row | undefined>(
   return ids.map((id) => rows.get(id) as Answer | Row);
 }
 
-function toResult(row: Row, submission: Submission): Submitted {
+/** What the database decided; throws ServiceError when that is a refusal. */
+export function toResult(row: Row, submission: Pick<Submission, 'id'>): Submitted {
   switch (row.outcome) {
     case 'accepted':
       return { outcome: 'accepted', holdAp: row.hold_ap ?? 0 };

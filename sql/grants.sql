@@ -10,17 +10,20 @@ begin
   grant usage on schema app to app_ingress, app_worker;
   grant select on app.accounts, app.balances, app.keys, app.cap_usage, app.providers, app.models, app.routes, app.prices,
     app.voices, app.announcements, app.requests, app.ledger_entries, app.request_results, app.holds, app.processes,
-    app.idempotency_keys, app.assets, app.result_cache to app_ingress;
+    app.idempotency_keys, app.assets, app.result_cache, app.characters, app.gallery_items, app.gallery_totals, app.licenses,
+    app.certs, app.legacy_certs to app_ingress;
   grant execute on function
     app.submit_requests, app.submit_funded_requests, app.cancel_request, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
     app.price_in_force, app.cap_used, app.begin_assets, app.store_assets, app.abandon_assets, app.purge_assets,
-    app.delete_assets
+    app.delete_assets, app.publish_image, app.withdraw_images, app.certify_image, app.register_character,
+    app.remove_character, app.count_page_views
     to app_ingress;
 
   grant select on app.providers, app.models, app.routes, app.prices, app.voices, app.requests, app.holds, app.processes,
     app.request_inputs, app.assets to app_worker;
   grant execute on function
-    app.settle_requests, app.expire_holds, app.mark_running, app.lost_holds, app.beat, app.leave, app.reap_processes,
+    app.settle_requests(json), app.settle_requests(json, uuid[]), app.expire_holds, app.mark_running, app.lost_holds,
+    app.beat, app.leave, app.reap_processes,
     app.maintain_partitions, app.purge_expired, app.ledger_check, app.begin_assets, app.abandon_assets, app.due_assets,
     app.purge_assets
     to app_worker;

@@ -61,6 +61,12 @@ create type app.funded_submission as (
   is_grant_allowed boolean
 );
 
+create type app.resolved_hold as (
+  request_id uuid,
+  account_id uuid,
+  amount_ap bigint
+);
+
 create type app.settlement as (
   request_id uuid,
   state text,
@@ -165,6 +171,8 @@ create table app.assets (
   deleted_at timestamp with time zone,
   purged_at timestamp with time zone,
   sweep_at timestamp with time zone default (now() + '01:00:00'::interval),
+  is_selected boolean default false not null,
+  kept_expires_at timestamp with time zone,
   constraint assets_pkey PRIMARY KEY (id),
   constraint asset_bytes_not_negative CHECK (bytes >= 0),
   constraint asset_content_type_is_one CHECK (content_type ~ '^[a-z]+/[a-z0-9.+-]+$'::text),
@@ -178,6 +186,7 @@ CASE
     WHEN purged_at IS NOT NULL THEN sweep_at IS NULL
     ELSE sweep_at IS NOT NULL OR state = 'stored'::text AND expires_at IS NULL AND deleted_at IS NULL
 END),
+  constraint kept_asset_does_not_expire CHECK (kept_expires_at IS NULL OR expires_at IS NULL),
   constraint only_stored_assets_end CHECK (state = 'stored'::text OR expires_at IS NULL AND deleted_at IS NULL AND purged_at IS NULL),
   constraint purged_asset_has_ended CHECK (purged_at IS NULL OR deleted_at IS NOT NULL OR expires_at IS NOT NULL),
   constraint stored_asset_is_measured CHECK (state <> 'stored'::text OR bytes IS NOT NULL AND sha256 IS NOT NULL)
@@ -218,6 +227,87 @@ create table app.cap_usage (
   constraint cap_usage_pkey PRIMARY KEY (subject_id, scope, period_start),
   constraint used_not_negative CHECK (used_ap >= 0)
 ) with (fillfactor=70);
+
+create table app.certs (
+  cert_id uuid not null,
+  entry_id text not null,
+  source text not null,
+  status text not null,
+  title text,
+  holder_name text,
+  event text,
+  issued_on date,
+  details jsonb default '{}'::jsonb not null,
+  notify_email text,
+  asset_id uuid,
+  image_id uuid,
+  cert_image_url text,
+  issuer_account_id uuid not null,
+  issuer_key_id uuid not null,
+  charge_request_id uuid,
+  record_sha256 bytea,
+  created_at timestamp with time zone default now() not null,
+  constraint certs_pkey PRIMARY KEY (cert_id),
+  constraint entry_certified_once UNIQUE (entry_id),
+  constraint certs_asset_id_fkey FOREIGN KEY (asset_id) REFERENCES app.assets(id),
+  constraint certs_issuer_account_id_fkey FOREIGN KEY (issuer_account_id) REFERENCES app.accounts(id),
+  constraint certs_issuer_key_id_fkey FOREIGN KEY (issuer_key_id) REFERENCES app.keys(id),
+  constraint cert_names_its_image CHECK ((asset_id IS NULL) = (image_id IS NULL)),
+  constraint cert_record_sha256_is_sha256 CHECK (octet_length(record_sha256) = 32),
+  constraint cert_source_is_known CHECK (source = ANY (ARRAY['award'::text, 'create'::text, 'permit'::text, 'lecture'::text, 'contest'::text])),
+  constraint cert_status_is_known CHECK (status = ANY (ARRAY['pending'::text, 'issued'::text, 'approved'::text, 'revoked'::text])),
+  constraint issued_cert_has_a_record CHECK ((status <> ALL (ARRAY['issued'::text, 'approved'::text])) OR record_sha256 IS NOT NULL AND issued_on IS NOT NULL)
+);
+
+create table app.characters (
+  id uuid not null,
+  account_id uuid not null,
+  slug text not null,
+  name_ja text not null,
+  name_en text not null,
+  prompt text not null,
+  reference_asset_id uuid,
+  is_public boolean default false not null,
+  payee_account_id uuid,
+  payee_subject text,
+  royalty_bps integer default 0 not null,
+  created_at timestamp with time zone default now() not null,
+  removed_at timestamp with time zone,
+  constraint characters_pkey PRIMARY KEY (id),
+  constraint character_slug_is_unique UNIQUE (slug),
+  constraint characters_account_id_fkey FOREIGN KEY (account_id) REFERENCES app.accounts(id),
+  constraint characters_payee_account_id_fkey FOREIGN KEY (payee_account_id) REFERENCES app.accounts(id),
+  constraint characters_reference_asset_id_fkey FOREIGN KEY (reference_asset_id) REFERENCES app.assets(id),
+  constraint character_has_one_payee CHECK (num_nonnulls(payee_account_id, payee_subject) <= 1),
+  constraint character_names_are_short CHECK (length(name_ja) >= 1 AND length(name_ja) <= 200 AND length(name_en) >= 1 AND length(name_en) <= 200),
+  constraint character_prompt_is_short CHECK (length(prompt) >= 1 AND length(prompt) <= 4000),
+  constraint character_slug_is_a_word CHECK (slug ~ '^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$'::text AND slug !~ '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$'::text),
+  constraint royalty_has_a_payee CHECK (royalty_bps = 0 OR num_nonnulls(payee_account_id, payee_subject) = 1),
+  constraint royalty_is_a_share CHECK (royalty_bps >= 0 AND royalty_bps <= 10000)
+);
+
+create table app.gallery_items (
+  asset_id uuid not null,
+  image_id uuid not null,
+  account_id uuid not null,
+  request_id uuid not null,
+  model_id text not null,
+  character_id uuid,
+  charge_request_id uuid not null,
+  published_at timestamp with time zone not null,
+  withdrawn_at timestamp with time zone,
+  constraint gallery_items_pkey PRIMARY KEY (asset_id),
+  constraint gallery_items_asset_id_fkey FOREIGN KEY (asset_id) REFERENCES app.assets(id),
+  constraint gallery_items_character_id_fkey FOREIGN KEY (character_id) REFERENCES app.characters(id),
+  constraint not_withdrawn_before_published CHECK (withdrawn_at >= published_at)
+);
+
+create table app.gallery_totals (
+  character_id uuid not null,
+  items bigint not null,
+  constraint gallery_totals_pkey PRIMARY KEY (character_id),
+  constraint gallery_total_not_negative CHECK (items >= 0)
+) with (fillfactor=50);
 
 create table app.holds (
   request_id uuid not null,
@@ -288,6 +378,35 @@ END),
   constraint entry_kind_is_known CHECK (kind = ANY (ARRAY['initial_grant'::text, 'grant'::text, 'purchase'::text, 'adjustment'::text, 'charge'::text, 'refund'::text]))
 );
 
+create table app.legacy_certs (
+  number bigint not null,
+  status text not null,
+  title text,
+  holder_name text,
+  event text,
+  issued_on date,
+  details jsonb default '{}'::jsonb not null,
+  imported_at timestamp with time zone default now() not null,
+  constraint legacy_certs_pkey PRIMARY KEY (number),
+  constraint legacy_number_is_positive CHECK (number > 0),
+  constraint legacy_status_is_known CHECK (status = ANY (ARRAY['issued'::text, 'revoked'::text]))
+);
+
+create table app.licenses (
+  asset_id uuid not null,
+  token text not null,
+  image_id uuid not null,
+  model_id text not null,
+  character_id uuid,
+  terms text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint licenses_pkey PRIMARY KEY (asset_id),
+  constraint license_token_is_unique UNIQUE (token),
+  constraint licenses_asset_id_fkey FOREIGN KEY (asset_id) REFERENCES app.assets(id),
+  constraint licenses_character_id_fkey FOREIGN KEY (character_id) REFERENCES app.characters(id),
+  constraint license_token_is_long CHECK (token ~ '^lic_[A-Za-z0-9_-]{32}$'::text)
+);
+
 create table app.models (
   id text not null,
   type text not null,
@@ -314,6 +433,15 @@ create table app.operator_tokens (
   constraint operator_secret_hash_is_sha256 CHECK (octet_length(secret_hash) = 32),
   constraint role_is_known CHECK (role = ANY (ARRAY['reader'::text, 'operator'::text]))
 );
+
+create table app.page_views (
+  day date not null,
+  page text not null,
+  views bigint not null,
+  constraint page_views_pkey PRIMARY KEY (day, page),
+  constraint page_is_short CHECK (length(page) >= 1 AND length(page) <= 128),
+  constraint views_are_positive CHECK (views > 0)
+) with (fillfactor=70);
 
 create table app.prices (
   id bigint generated always as identity not null,
@@ -451,6 +579,7 @@ CREATE INDEX accounts_awaiting_approval ON app.accounts USING btree (created_at)
 CREATE INDEX accounts_by_age ON app.accounts USING btree (created_at);
 CREATE INDEX accounts_by_name ON app.accounts USING btree (lower(name) text_pattern_ops);
 CREATE INDEX announcements_by_price ON app.announcements USING btree (price_id);
+CREATE UNIQUE INDEX asset_selected_once_a_request ON app.assets USING btree (request_id) WHERE is_selected;
 CREATE UNIQUE INDEX asset_stored_once_a_position ON app.assets USING btree (request_id, kind, "position") WHERE (state = 'stored'::text);
 CREATE INDEX assets_by_account ON app.assets USING btree (account_id, kind, id DESC);
 CREATE INDEX assets_by_request ON app.assets USING btree (request_id, kind, "position");
@@ -458,10 +587,23 @@ CREATE INDEX assets_to_sweep ON app.assets USING btree (sweep_at) WHERE (sweep_a
 CREATE INDEX audit_by_actor ON app.audit_log USING btree (actor, id);
 CREATE INDEX audit_by_target ON app.audit_log USING btree (target_type, target_id, id);
 CREATE INDEX audit_by_target_id ON app.audit_log USING btree (target_id, id);
+CREATE INDEX certs_by_asset ON app.certs USING btree (asset_id) WHERE (asset_id IS NOT NULL);
+CREATE INDEX certs_by_issuer ON app.certs USING btree (issuer_account_id, cert_id DESC);
+CREATE INDEX certs_by_issuer_key ON app.certs USING btree (issuer_key_id);
+CREATE INDEX characters_by_account ON app.characters USING btree (account_id, id);
+CREATE INDEX characters_by_payee ON app.characters USING btree (payee_account_id) WHERE (payee_account_id IS NOT NULL);
+CREATE INDEX characters_by_reference ON app.characters USING btree (reference_asset_id) WHERE (reference_asset_id IS NOT NULL);
+CREATE INDEX characters_public ON app.characters USING btree (id) WHERE (is_public AND (removed_at IS NULL));
+CREATE INDEX gallery_items_by_account ON app.gallery_items USING btree (account_id, asset_id);
+CREATE INDEX gallery_items_by_character ON app.gallery_items USING btree (character_id);
+CREATE INDEX gallery_items_by_request ON app.gallery_items USING btree (request_id);
+CREATE INDEX gallery_newest ON app.gallery_items USING btree (published_at DESC, asset_id DESC) WHERE (withdrawn_at IS NULL);
+CREATE INDEX gallery_newest_of_character ON app.gallery_items USING btree (character_id, published_at DESC, asset_id DESC) WHERE (withdrawn_at IS NULL);
 CREATE INDEX idempotency_keys_by_age ON app.idempotency_keys USING btree (created_at);
 CREATE UNIQUE INDEX initial_grant_once ON app.ledger_entries USING btree (account_id) WHERE (kind = 'initial_grant'::text);
 CREATE INDEX keys_by_account ON app.keys USING btree (account_id);
 CREATE INDEX ledger_entries_by_account ON app.ledger_entries USING btree (account_id, id DESC);
+CREATE INDEX licenses_by_character ON app.licenses USING btree (character_id);
 CREATE INDEX refunds_by_request ON app.ledger_entries USING btree (request_id) WHERE (kind = 'refund'::text);
 CREATE UNIQUE INDEX request_charged_once ON app.ledger_entries USING btree (request_id) WHERE (kind = 'charge'::text);
 CREATE INDEX requests_by_account ON ONLY app.requests USING btree (account_id, id DESC);
@@ -501,6 +643,22 @@ create view admin.announcements as
     price_id
    FROM app.announcements a;
 
+create view admin.assets as
+ SELECT id,
+    account_id,
+    request_id,
+    kind,
+    "position",
+    content_type,
+    bytes,
+    details,
+    created_at,
+    expires_at,
+    deleted_at,
+    purged_at
+   FROM app.assets a
+  WHERE state = 'stored'::text;
+
 create view admin.audit_entries as
  SELECT id,
     at,
@@ -533,6 +691,21 @@ create view admin.cap_usages as
    FROM app.cap_usage u
      LEFT JOIN app.keys k ON u.scope ~~ 'key:%'::text AND k.id = u.subject_id;
 
+create view admin.characters as
+ SELECT id,
+    account_id,
+    slug,
+    name_ja,
+    name_en,
+    reference_asset_id,
+    is_public,
+    payee_account_id,
+    payee_subject,
+    royalty_bps,
+    created_at,
+    removed_at
+   FROM app.characters c;
+
 create view admin.failed_jobs as
  SELECT id,
     task,
@@ -542,6 +715,18 @@ create view admin.failed_jobs as
     created_at,
     failed_at
    FROM app.failed_jobs() j(id, task, attempts, max_attempts, last_error, created_at, failed_at);
+
+create view admin.gallery_items as
+ SELECT asset_id,
+    image_id,
+    account_id,
+    request_id,
+    model_id,
+    character_id,
+    charge_request_id,
+    published_at,
+    withdrawn_at
+   FROM app.gallery_items g;
 
 create view admin.keys as
  SELECT id,
@@ -583,6 +768,17 @@ create view admin.ledger_entries as
     actor,
     created_at
    FROM app.ledger_entries l;
+
+create view admin.legacy_certs as
+ SELECT number,
+    status,
+    title,
+    holder_name,
+    event,
+    issued_on,
+    details,
+    imported_at
+   FROM app.legacy_certs l;
 
 create view admin.models as
  SELECT id,
@@ -699,9 +895,11 @@ create function admin.check_ledger() returns admin.ledger_report language plpgsq
 create function admin.create_account(p_name text, p_kind admin.account_kind DEFAULT 'personal'::admin.account_kind, p_subject text DEFAULT NULL::text, p_language admin.language DEFAULT NULL::admin.language, p_card_on_file boolean DEFAULT false) returns admin.accounts language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.forget_job(p_job bigint) returns admin.failed_jobs language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.grant_ap(p_account uuid, p_ap bigint, p_kind admin.grant_kind, p_reason text) returns admin.ledger_entries language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function admin.import_legacy_certs(p_certificates jsonb) returns integer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.issue_key(p_account uuid, p_secret_hash bytea, p_prefix text, p_hint text, p_name text, p_scopes text[], p_allowed_models text[], p_cap_per_request_ap bigint, p_cap_daily_ap bigint, p_cap_monthly_ap bigint, p_rate_per_minute integer, p_expires_at timestamp with time zone) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.publish_price(p_model text, p_unit admin.price_unit, p_ap bigint DEFAULT NULL::bigint, p_ap_in_per_1k bigint DEFAULT NULL::bigint, p_ap_out_per_1k bigint DEFAULT NULL::bigint, p_size text DEFAULT ''::text, p_quality text DEFAULT ''::text, p_effective_at timestamp with time zone DEFAULT NULL::timestamp with time zone) returns admin.prices language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.refund_request(p_request uuid, p_ap bigint, p_reason text) returns admin.ledger_entries language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function admin.remove_character(p_character uuid, p_reason text) returns admin.characters language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.requests_ledger_entries(p_request admin.requests) returns SETOF admin.ledger_entries language sql stable;
 create function admin.retire_model(p_model text) returns admin.models language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.retry_job(p_job bigint) returns admin.failed_jobs language plpgsql security definer set search_path=pg_catalog, pg_temp;
@@ -709,6 +907,7 @@ create function admin.revoke_key(p_key uuid) returns admin.keys language plpgsql
 create function admin.revoke_operator_token(p_token uuid) returns admin.operator_tokens language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.search_accounts(p_text text) returns SETOF admin.accounts language sql stable;
 create function admin.search_requests(p_from timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_state admin.request_state DEFAULT NULL::admin.request_state, p_area text DEFAULT NULL::text, p_account uuid DEFAULT NULL::uuid, p_model text DEFAULT NULL::text, p_error_code text DEFAULT NULL::text) returns SETOF admin.requests language sql stable;
+create function admin.take_down_asset(p_asset uuid, p_reason text) returns admin.assets language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.update_account(p_account uuid, p_patch jsonb) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function admin.update_key(p_key uuid, p_patch jsonb) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.abandon_assets(p_ids uuid[]) returns TABLE(id uuid, kind text, content_type text) language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
@@ -718,14 +917,19 @@ create function app.begin_assets(p_assets json) returns void language sql securi
 create function app.cancel_request(p_request uuid, p_account uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.cap_used(p_subject uuid, p_scope text, p_period_start date) returns bigint language sql stable set search_path=pg_catalog, pg_temp;
 create function app.catalogue_document() returns jsonb language sql stable security definer set search_path=pg_catalog, pg_temp;
+create function app.certify_image(p_submission json, p_image jsonb, p_cert jsonb, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.charge_request(p_submission json, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.claim_idempotency_key(p_account uuid, p_key text, p_body_hash bytea, p_request uuid) returns TABLE(outcome text, request_id uuid) language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.count_against_caps(p_item app.submission, p_hold_ap bigint, p_is_affordable boolean, p_is_grant_funded boolean, p_today date, p_month date) returns TABLE(outcome text, cap_ap bigint, resets_at timestamp with time zone, capped_scopes text[]) language plpgsql set search_path=pg_catalog, pg_temp;
+create function app.count_gallery() returns trigger language plpgsql set search_path=pg_catalog, pg_temp;
+create function app.count_page_views(p_views json) returns void language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.create_account(p_name text, p_kind text, p_subject text, p_language text, p_card_on_file boolean, p_actor text) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.credit_account(p_account uuid, p_ap bigint, p_kind text, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.credit_account_audited(p_account uuid, p_ap bigint, p_kind text, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.current_operator() returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
-create function app.delete_assets(p_account uuid, p_ids uuid[]) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
+create function app.delete_assets(p_account uuid, p_ids uuid[]) returns SETOF uuid language plpgsql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.due_assets(p_limit integer) returns TABLE(id uuid, kind text, content_type text, is_over boolean) language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.end_of_asset(p_asset app.assets) returns text language sql stable set search_path=pg_catalog, pg_temp;
 create function app.ensure_partition(p_parent text, p_name text, p_from timestamp with time zone, p_to timestamp with time zone) returns void language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.expire_holds(p_limit integer DEFAULT 500) returns TABLE(request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.failed_jobs() returns TABLE(id bigint, task text, attempts integer, max_attempts integer, last_error text, created_at timestamp with time zone, failed_at timestamp with time zone) language plpgsql stable security definer set search_path=pg_catalog, pg_temp;
@@ -739,8 +943,12 @@ create function app.import_prices(p_prices jsonb, p_actor text) returns jsonb la
 create function app.is_increase(p_from app.prices, p_to app.prices) returns boolean language sql immutable;
 create function app.issue_key(p_account uuid, p_secret_hash bytea, p_prefix text, p_hint text, p_name text, p_scopes text[], p_allowed_models text[], p_cap_per_request_ap bigint, p_cap_daily_ap bigint, p_cap_monthly_ap bigint, p_rate_per_minute integer, p_expires_at timestamp with time zone, p_actor text) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.issue_operator_token(p_name text, p_role text, p_secret_hash bytea, p_actor text) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.keep_asset(p_asset uuid) returns void language sql set search_path=pg_catalog, pg_temp;
+create function app.known_idempotency_key(p_item app.submission) returns app.submit_answer language sql stable set search_path=pg_catalog, pg_temp;
 create function app.leave(p_id uuid) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.ledger_check() returns TABLE(accounts bigint, entries bigint, open_holds bigint, stale_holds bigint, drift_ap bigint, problems jsonb) language sql stable security definer set search_path=pg_catalog, pg_temp;
+create function app.license_asset(p_asset app.assets, p_image jsonb) returns text language plpgsql set search_path=pg_catalog, pg_temp;
+create function app.lock_image(p_asset uuid, p_account uuid) returns app.assets language plpgsql set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.lost_holds(p_requests uuid[]) returns SETOF uuid language sql stable security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
 create function app.maintain_partitions(p_now timestamp with time zone DEFAULT now()) returns void language plpgsql security definer set search_path=pg_catalog, pg_temp set lock_timeout=1s;
 create function app.mark_running(p_requests uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
@@ -748,6 +956,7 @@ create function app.milli_ap_to_ap(p_milli_ap bigint) returns bigint language sq
 create function app.notify_account() returns trigger language plpgsql;
 create function app.notify_catalogue() returns trigger language plpgsql;
 create function app.price_in_force(p_model text, p_size text, p_quality text, p_at timestamp with time zone) returns app.prices language sql stable set search_path=pg_catalog, pg_temp;
+create function app.publish_image(p_submission json, p_image jsonb, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.publish_price(p_model text, p_unit text, p_ap_in_per_1k bigint, p_ap_out_per_1k bigint, p_ap bigint, p_size text, p_quality text, p_effective_at timestamp with time zone, p_actor text) returns app.prices language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.purge_assets(p_ids uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.purge_expired(p_limit integer DEFAULT 5000) returns integer language plpgsql security definer set search_path=pg_catalog, pg_temp;
@@ -756,20 +965,26 @@ create function app.reap_processes(p_silence interval) returns integer language 
 create function app.refund_request(p_request uuid, p_ap bigint, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.refuse_change() returns trigger language plpgsql;
 create function app.refuse_unknown_models(p_models text[]) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+create function app.register_character(p_character json, p_picture json, p_max_an_account integer) returns text language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.release_asset(p_asset uuid) returns void language sql set search_path=pg_catalog, pg_temp;
+create function app.remove_character(p_account uuid, p_character uuid) returns app.characters language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
-create function app.settle_requests(p_batch json, p_first uuid DEFAULT NULL::uuid, p_last uuid DEFAULT NULL::uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
+create function app.settle_requests(p_batch json, p_ids uuid[]) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
 create function app.store_assets(p_files json) returns SETOF uuid language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.store_results(p_ended json) returns void language plpgsql set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
-create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off;
+create function app.submit_funded_requests(p_batch json, p_jobs json) returns integer[] language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;
 create function app.submit_requests(p_batch json, p_inputs json, p_initial_grant_ap bigint) returns TABLE(n integer, outcome text, hold_ap bigint, units bigint, required_ap bigint, available_ap bigint, held_ap bigint, cap_ap bigint, resets_at timestamp with time zone, other_request_id uuid) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off;
 create function app.touch_keys(p_keys uuid[]) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.uuid_floor(p_at timestamp with time zone) returns uuid language sql immutable parallel safe;
+create function app.withdraw_images(p_account uuid, p_id uuid) returns SETOF uuid language plpgsql security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 
 -- Triggers
 
 CREATE TRIGGER _500_tell_ingresses AFTER UPDATE ON app.accounts FOR EACH ROW EXECUTE FUNCTION app.notify_account();
 CREATE TRIGGER _100_audit_never_changes BEFORE DELETE OR UPDATE ON app.audit_log FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER _110_audit_never_truncated BEFORE TRUNCATE ON app.audit_log FOR EACH STATEMENT EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER _500_count_gallery AFTER INSERT OR UPDATE ON app.gallery_items FOR EACH ROW EXECUTE FUNCTION app.count_gallery();
 CREATE TRIGGER _500_tell_ingresses AFTER UPDATE ON app.keys FOR EACH ROW WHEN (NOT old.last_used_at IS DISTINCT FROM new.last_used_at) EXECUTE FUNCTION app.notify_account();
 CREATE TRIGGER _100_ledger_never_changes BEFORE DELETE OR UPDATE ON app.ledger_entries FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER _110_ledger_never_truncated BEFORE TRUNCATE ON app.ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION app.refuse_change();
@@ -788,11 +1003,15 @@ grant usage on schema admin to operator, operator_reader;
 grant usage on schema app to app_ingress, app_worker;
 grant select on table admin.accounts to operator, operator_reader;
 grant select on table admin.announcements to operator, operator_reader;
+grant select on table admin.assets to operator, operator_reader;
 grant select on table admin.audit_entries to operator, operator_reader;
 grant select on table admin.cap_usages to operator, operator_reader;
+grant select on table admin.characters to operator, operator_reader;
 grant select on table admin.failed_jobs to operator, operator_reader;
+grant select on table admin.gallery_items to operator, operator_reader;
 grant select on table admin.keys to operator, operator_reader;
 grant select on table admin.ledger_entries to operator, operator_reader;
+grant select on table admin.legacy_certs to operator, operator_reader;
 grant select on table admin.models to operator, operator_reader;
 grant select on table admin.operator_tokens to operator, operator_reader;
 grant select on table admin.prices to operator, operator_reader;
@@ -807,10 +1026,16 @@ grant select on table app.announcements to app_ingress;
 grant select on table app.assets to app_ingress, app_worker;
 grant select on table app.balances to app_ingress;
 grant select on table app.cap_usage to app_ingress;
+grant select on table app.certs to app_ingress;
+grant select on table app.characters to app_ingress;
+grant select on table app.gallery_items to app_ingress;
+grant select on table app.gallery_totals to app_ingress;
 grant select on table app.holds to app_ingress, app_worker;
 grant select on table app.idempotency_keys to app_ingress;
 grant select on table app.keys to app_ingress;
 grant select on table app.ledger_entries to app_ingress;
+grant select on table app.legacy_certs to app_ingress;
+grant select on table app.licenses to app_ingress;
 grant select on table app.models to app_ingress, app_worker;
 grant select on table app.prices to app_ingress, app_worker;
 grant select on table app.processes to app_ingress, app_worker;
@@ -829,9 +1054,11 @@ grant execute on function admin.check_ledger() to operator;
 grant execute on function admin.create_account(text,admin.account_kind,text,admin.language,boolean) to operator;
 grant execute on function admin.forget_job(bigint) to operator;
 grant execute on function admin.grant_ap(uuid,bigint,admin.grant_kind,text) to operator;
+grant execute on function admin.import_legacy_certs(jsonb) to operator;
 grant execute on function admin.issue_key(uuid,bytea,text,text,text,text[],text[],bigint,bigint,bigint,integer,timestamp with time zone) to operator;
 grant execute on function admin.publish_price(text,admin.price_unit,bigint,bigint,bigint,text,text,timestamp with time zone) to operator;
 grant execute on function admin.refund_request(uuid,bigint,text) to operator;
+grant execute on function admin.remove_character(uuid,text) to operator;
 grant execute on function admin.requests_ledger_entries(admin.requests) to operator, operator_reader;
 grant execute on function admin.retire_model(text) to operator;
 grant execute on function admin.retry_job(bigint) to operator;
@@ -839,6 +1066,7 @@ grant execute on function admin.revoke_key(uuid) to operator;
 grant execute on function admin.revoke_operator_token(uuid) to operator;
 grant execute on function admin.search_accounts(text) to operator, operator_reader;
 grant execute on function admin.search_requests(timestamp with time zone,timestamp with time zone,admin.request_state,text,uuid,text,text) to operator, operator_reader;
+grant execute on function admin.take_down_asset(uuid,text) to operator;
 grant execute on function admin.update_account(uuid,jsonb) to operator;
 grant execute on function admin.update_key(uuid,jsonb) to operator;
 grant execute on function app.abandon_assets(uuid[]) to app_ingress, app_worker;
@@ -846,6 +1074,8 @@ grant execute on function app.beat(uuid,text,text,jsonb) to app_ingress, app_wor
 grant execute on function app.begin_assets(json) to app_ingress, app_worker;
 grant execute on function app.cancel_request(uuid,uuid) to app_ingress;
 grant execute on function app.cap_used(uuid,text,date) to app_ingress;
+grant execute on function app.certify_image(json,jsonb,jsonb,jsonb,bigint) to app_ingress;
+grant execute on function app.count_page_views(json) to app_ingress;
 grant execute on function app.delete_assets(uuid,uuid[]) to app_ingress;
 grant execute on function app.due_assets(integer) to app_worker;
 grant execute on function app.expire_holds(integer) to app_worker;
@@ -857,13 +1087,18 @@ grant execute on function app.lost_holds(uuid[]) to app_worker;
 grant execute on function app.maintain_partitions(timestamp with time zone) to app_worker;
 grant execute on function app.mark_running(uuid[]) to app_worker;
 grant execute on function app.price_in_force(text,text,text,timestamp with time zone) to app_ingress;
+grant execute on function app.publish_image(json,jsonb,jsonb,bigint) to app_ingress;
 grant execute on function app.purge_assets(uuid[]) to app_ingress, app_worker;
 grant execute on function app.purge_expired(integer) to app_worker;
 grant execute on function app.queue_tasks() to operator, operator_reader;
 grant execute on function app.reap_processes(interval) to app_worker;
-grant execute on function app.settle_requests(json,uuid,uuid) to app_worker;
+grant execute on function app.register_character(json,json,integer) to app_ingress;
+grant execute on function app.remove_character(uuid,uuid) to app_ingress;
+grant execute on function app.settle_requests(json) to app_worker;
+grant execute on function app.settle_requests(json,uuid[]) to app_worker;
 grant execute on function app.store_assets(json) to app_ingress;
 grant execute on function app.submit_funded_requests(json,json) to app_ingress;
 grant execute on function app.submit_requests(json,json,bigint) to app_ingress;
 grant execute on function app.touch_keys(uuid[]) to app_ingress;
 grant execute on function app.uuid_floor(timestamp with time zone) to app_ingress;
+grant execute on function app.withdraw_images(uuid,uuid) to app_ingress;

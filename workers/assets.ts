@@ -10,8 +10,8 @@ import type { Logger } from '../core/logger.ts';
 import { findInputIds } from './data/assets.ts';
 import type { Run } from './run.ts';
 
-/** A file that the ingress put before it submitted the request: as it rides in the job. */
-export type InputFile = Omit<AssetName, 'kind'>;
+/** A file that the ingress put before it submitted the request, or another that it names: as it rides in the job. */
+export type InputFile = Omit<AssetName, 'kind'> & Partial<Pick<AssetName, 'kind'>>;
 
 export interface RunAssets {
   /** All or none, stopped with the run. The answer goes into the outcome's `assets`; partial pictures only into events. */
@@ -27,7 +27,7 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
     put: (run, drafts) =>
       files.put({ accountId: run.payload.accountId, requestId: run.id }, drafts, run.signal),
     readInput: (run, input, maxBytes) =>
-      files.store.read(assetKey({ ...input, kind: 'input' }), { maxBytes, signal: run.signal }),
+      files.store.read(assetKey({ kind: 'input', ...input }), { maxBytes, signal: run.signal }),
     async discardInputs(requestId) {
       try {
         await files.discard(await findInputIds(pool, requestId));

@@ -40,7 +40,7 @@ class RunAgain extends Error {}
 
 export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOptions): Task {
   return async (rawPayload: unknown, helpers: JobHelpers) => {
-    const payload = rawPayload as PaidJobPayload<Input>;
+    const payload = timed(rawPayload as PaidJobPayload<Input>, helpers.job.created_at);
     // a crash of the database can take back that the job was taken: it comes again while it runs
     const sameRequest = options.active.find(payload.id);
     await sameRequest?.over;
@@ -77,6 +77,12 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
       options.active.delete(run);
     }
   };
+}
+
+/** Its times by the database's clock, which every worker hears alike; the ingress that wrote the job may have another. */
+function timed<Input>(payload: PaidJobPayload<Input>, createdAt: Date): PaidJobPayload<Input> {
+  const createdAtMs = createdAt.getTime();
+  return { ...payload, createdAtMs, deadlineAtMs: createdAtMs + payload.deadlineAtMs - payload.createdAtMs };
 }
 
 /** Whether a request that waited long, or lost a worker before, is still to be run. */

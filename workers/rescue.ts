@@ -38,28 +38,39 @@ export function makeRescue(options: {
   let lastHeardAt = Date.now();
   let lastOrphansAt = 0;
 
+  async function reap(): Promise<void> {
+    if (Date.now() - listeningSince < silenceMs) return;
+    const text = 'select app.reap_processes(make_interval(secs => $1)) as count';
+    const what = 'silent processes were taken off the list, their jobs run again';
+    await count(pool, text, [silenceSeconds], what);
+  }
+
+  async function expire(): Promise<void> {
+    const text = 'select count(*) as count from app.expire_holds()';
+    await count(pool, text, [], 'holds past their deadline were voided');
+  }
+
+  async function freeOrphans(): Promise<void> {
+    if (Date.now() - lastOrphansAt < ORPHANS_EVERY_MS) return;
+    const text = 'select app.free_orphaned_jobs(make_interval(secs => $1)) as count';
+    await count(enginePool, text, [silenceSeconds], 'jobs of unknown workers were freed');
+    lastOrphansAt = Date.now();
+  }
+
+  async function freeForgotten(): Promise<void> {
+    if (Date.now() - options.lastOutageAt() >= FORGOTTEN_WITHIN_MS) return;
+    const text = 'select app.free_forgotten_jobs($1, $2::bigint[], make_interval(secs => $3)) as count';
+    const values = [engine.poolId, engine.knownJobs(), FORGOTTEN_AGE_SECONDS];
+    await count(enginePool, text, values, 'jobs forgotten in an outage of the database were freed');
+  }
+
+  /** A step that fails keeps none of the others from being taken. */
   async function rescue(): Promise<void> {
-    if (Date.now() - listeningSince >= silenceMs) {
-      const reap = 'select app.reap_processes(make_interval(secs => $1)) as count';
-      await count(
-        pool,
-        reap,
-        [silenceSeconds],
-        'silent processes were taken off the list, their jobs run again',
-      );
+    const faults: unknown[] = [];
+    for (const step of [reap, expire, freeOrphans, freeForgotten]) {
+      await step().catch((error: unknown) => faults.push(error));
     }
-    const expire = 'select count(*) as count from app.expire_holds()';
-    await count(pool, expire, [], 'holds past their deadline were voided');
-    if (Date.now() - lastOrphansAt >= ORPHANS_EVERY_MS) {
-      const free = 'select app.free_orphaned_jobs(make_interval(secs => $1)) as count';
-      await count(enginePool, free, [silenceSeconds], 'jobs of unknown workers were freed');
-      lastOrphansAt = Date.now();
-    }
-    if (Date.now() - options.lastOutageAt() < FORGOTTEN_WITHIN_MS) {
-      const free = 'select app.free_forgotten_jobs($1, $2::bigint[], make_interval(secs => $3)) as count';
-      const values = [engine.poolId, engine.knownJobs(), FORGOTTEN_AGE_SECONDS];
-      await count(enginePool, free, values, 'jobs forgotten in an outage of the database were freed');
-    }
+    if (faults.length > 0) throw faults.find(isConnectionError) ?? faults[0];
   }
 
   async function count(from: Pool, text: string, values: readonly unknown[], what: string): Promise<void> {

@@ -39,7 +39,7 @@ interface Row {
 
 const SETTLE = {
   name: 'settle_requests',
-  text: 'select request_id, is_settled, state, cost_ap from app.settle_requests($1, $2, $3)',
+  text: 'select request_id, is_settled, state, cost_ap from app.settle_requests($1, $2)',
 };
 const MAX_BATCH = 100;
 const OUTAGE_PATIENCE_MS = 60_000;
@@ -60,7 +60,7 @@ async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Se
     try {
       const { rows } = await pool.query<Row>({
         ...SETTLE,
-        values: [JSON.stringify(batch.map(toJson)), ids[0], ids.at(-1)],
+        values: [JSON.stringify(batch.map(toJson)), ids],
       });
       const byId = new Map(rows.map((row) => [row.request_id, row]));
       return batch.map((settlement) => {

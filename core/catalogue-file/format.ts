@@ -43,14 +43,18 @@ export function formatCatalogue({ providers, models, voices }: CatalogueDocument
         max_tokens: model.max_tokens,
         context_tokens: model.context_tokens,
       }),
-      routes: routes.map(({ provider, upstream_model, priority, weight }) =>
-        present({
-          provider,
-          upstream_model,
-          priority: priority === 0 ? null : priority,
-          weight: weight === 1 ? null : weight,
-        }),
-      ),
+      ...(routes.length === 0
+        ? {}
+        : {
+            routes: routes.map(({ provider, upstream_model, priority, weight }) =>
+              present({
+                provider,
+                upstream_model,
+                priority: priority === 0 ? null : priority,
+                weight: weight === 1 ? null : weight,
+              }),
+            ),
+          }),
       pricing: pricing.map((price) =>
         present({
           size: price.size || null,

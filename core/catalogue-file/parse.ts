@@ -3,6 +3,7 @@
  * at once, each with its place. The database is not asked here; what it knows already is passed in.
  */
 import { LineCounter, parseDocument, visit } from 'yaml';
+import { isOperation } from '../operations.ts';
 import { CatalogueFileError } from './error.ts';
 import { isoMicroseconds } from './iso-time.ts';
 import { type Path, Problems } from './problems.ts';
@@ -15,6 +16,7 @@ import {
   FileSchema,
   type FileVoice,
   MODEL_TYPES,
+  OperationSchema,
   OtherModelSchema,
   PRICE_SCHEMAS,
   ProviderSchema,
@@ -152,6 +154,10 @@ class Reader {
     this.#checkRoutes(entry, [...path, 'routes'], providerNames);
     if (type !== undefined) this.#readPrices(entry, [...path, 'pricing'], id ?? '', type);
 
+    if (id !== undefined && isOperation(id)) {
+      if (fits(OperationSchema, entry, path, this.#problems)) this.#models.push({ ...entry, routes: [] });
+      return;
+    }
     const schema =
       type === undefined ? UntypedModelSchema : type === 'chat' ? ChatModelSchema : OtherModelSchema;
     if (!fits<typeof UntypedModelSchema>(schema as typeof UntypedModelSchema, entry, path, this.#problems))

@@ -90,6 +90,11 @@ export const ChatModelSchema = Type.Object(
   model,
 );
 export const OtherModelSchema = Type.Object(modelFields, model);
+/** What the service itself does: no provider is asked, so there are no routes. */
+export const OperationSchema = Type.Object(
+  { id: name, type: oneOf(['gateway']), pricing: modelFields.pricing },
+  { ...closed, description: 'a map that describes an operation of the service: id, type gateway, pricing' },
+);
 /** For an entry whose type is wrong: the rest of it is looked at all the same. */
 export const UntypedModelSchema = Type.Object(
   { ...modelFields, max_tokens: Type.Optional(tokens), context_tokens: Type.Optional(tokens) },

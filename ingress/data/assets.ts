@@ -15,6 +15,8 @@ export interface Asset extends AssetName {
   /** Hexadecimal. */
   readonly sha256: string;
   readonly details: Readonly<Record<string, unknown>>;
+  /** The one that its generation's own address serves. */
+  readonly isSelected: boolean;
   readonly createdAt: Date;
   /** Null: kept until it is deleted. */
   readonly expiresAt: Date | null;
@@ -23,14 +25,14 @@ export interface Asset extends AssetName {
   readonly isExpired: boolean;
 }
 
-const COLUMNS = `a.id, a.kind, a.content_type as "contentType", a.account_id as "accountId", a.request_id as "requestId",
-  a.position, a.bytes, encode(a.sha256, 'hex') as sha256, a.details, a.created_at as "createdAt",
+export const ASSET_COLUMNS = `a.id, a.kind, a.content_type as "contentType", a.account_id as "accountId", a.request_id as "requestId",
+  a.position, a.bytes, encode(a.sha256, 'hex') as sha256, a.details, a.is_selected as "isSelected", a.created_at as "createdAt",
   a.expires_at as "expiresAt", a.deleted_at as "deletedAt",
   coalesce(a.expires_at <= now(), false) as "isExpired"`;
 
 const FIND_ASSET = {
   name: 'find_asset',
-  text: `select ${COLUMNS} from app.assets a
+  text: `select ${ASSET_COLUMNS} from app.assets a
     where a.id = $1 and a.account_id = coalesce($2::uuid, a.account_id) and a.state = 'stored'`,
 };
 
@@ -46,7 +48,7 @@ export async function findAsset(
 
 const FIND_ASSETS_OF_REQUESTS = {
   name: 'find_assets_of_requests',
-  text: `select ${COLUMNS} from app.assets a
+  text: `select ${ASSET_COLUMNS} from app.assets a
     where a.request_id = any ($1::uuid[]) and a.account_id = coalesce($2::uuid, a.account_id) and a.kind = any ($3::text[])
       and a.state = 'stored'
     order by a.kind, a.position`,
@@ -78,7 +80,7 @@ export async function findAssetsOfRequest(
 
 const LIST_ASSETS = {
   name: 'list_assets',
-  text: `select ${COLUMNS} from app.assets a
+  text: `select ${ASSET_COLUMNS} from app.assets a
     where a.account_id = $1 and a.kind = $2 and a.id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       and a.state = 'stored' and a.deleted_at is null
     order by a.id desc
@@ -104,7 +106,7 @@ export async function listAssets(
 
 const FIND_CACHED = {
   name: 'find_cached_result',
-  text: `select ${COLUMNS}
+  text: `select ${ASSET_COLUMNS}
     from app.result_cache c
     join app.assets a on a.request_id = c.request_id and a.kind = any ('{image,audio,video}') and a.state = 'stored'
     where c.account_id = $1 and c.cache_key = decode($2, 'hex') and c.expires_at > now()

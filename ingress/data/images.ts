@@ -62,11 +62,12 @@ export async function findCachedGeneration(
   return cached === undefined || row === undefined ? undefined : { ...row, images: cached.assets };
 }
 
-/** The picture of this id, or the first of the generation of this id. */
+/** The picture of this id; or of the generation of this id the selected one, else the first. */
 export async function findImage(pool: Pool, id: string, accountId: string): Promise<Asset | undefined> {
   const found = await findAsset(pool, id, accountId);
   if (found !== undefined) return found.kind === 'image' ? found : undefined;
-  return (await findAssetsOfRequest(pool, id, accountId, ['image']))[0];
+  const images = await findAssetsOfRequest(pool, id, accountId, ['image']);
+  return images.find(({ isSelected }) => isSelected) ?? images[0];
 }
 
 const LIST_GENERATIONS = {
@@ -75,7 +76,7 @@ const LIST_GENERATIONS = {
     from (
       select a.id, a.request_id from app.assets a
         where a.account_id = $1 and a.kind = 'image' and a.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-          and a.position = 0 and a.state = 'stored' and a.deleted_at is null and a.expires_at > now()
+          and a.position = 0 and a.state = 'stored' and a.deleted_at is null and (a.expires_at is null or a.expires_at > now())
         order by a.id desc
         limit $3
     ) page

@@ -69,7 +69,7 @@ export async function submitRequests(
   const { rows } = await pool.query<SubmissionRow>({
     ...SUBMIT,
     values: [
-      JSON.stringify(batch.map(({ submission }, index) => toJson(submission, index))),
+      JSON.stringify(batch.map(({ submission }, index) => submissionToJson(submission, index))),
       `[${batch.map(({ inputJson }) => inputJson).join(',')}]`,
       initialGrantAp,
     ],
@@ -107,7 +107,9 @@ export async function submitFundedRequests(
 export function isPlain(submission: Submission): boolean {
   const { idempotency, caps } = submission;
   const hasNoCaps = caps.perRequestAp === null && caps.dailyAp === null && caps.monthlyAp === null;
-  return idempotency === undefined && hasNoCaps && Number.isSafeInteger(holdMilliAp(submission));
+  const milliAp = holdMilliAp(submission);
+  // what costs nothing is decided by rules of the account that the lane does not look at
+  return idempotency === undefined && hasNoCaps && milliAp > 0 && Number.isSafeInteger(milliAp);
 }
 
 /** Of these requests, the ones on the books, as if they were being accepted now. */
@@ -116,8 +118,8 @@ export async function findCommitted(pool: Pool, ids: readonly string[]): Promise
   return new Map(rows.map((row) => [row.id, acceptedRow(row.hold_ap)]));
 }
 
-/** The shape of app.submission. */
-function toJson(submission: Submission, index: number): Record<string, unknown> {
+/** The shape of app.submission. `index`: in its batch. */
+export function submissionToJson(submission: Submission, index: number): Record<string, unknown> {
   const { quote, caps, idempotency } = submission;
   return {
     n: index + 1,

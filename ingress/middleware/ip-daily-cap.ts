@@ -13,8 +13,8 @@ export interface AddressCap {
   count(address: string, area: Area): Promise<void>;
 }
 
-/** Areas that have unauthenticated tools. */
-type Area = 'images' | 'tts';
+/** Areas that have unauthenticated tools; the views of pages are counted apart, so that they use up nobody's tools. */
+type Area = 'images' | 'tts' | 'beacon';
 
 const DAY_SECONDS = 86_400;
 
@@ -27,7 +27,11 @@ export function makeAddressCap(options: {
   const { counters, dailyCap, now } = options;
   const make = (area: Area): Counter =>
     counters.make({ name: `svc:ip:${area}`, limit: dailyCap, windowSeconds: DAY_SECONDS });
-  const byArea: Readonly<Record<Area, Counter>> = { images: make('images'), tts: make('tts') };
+  const byArea: Readonly<Record<Area, Counter>> = {
+    images: make('images'),
+    tts: make('tts'),
+    beacon: make('beacon'),
+  };
   const saltOf = makeSalts(counters);
   return {
     async count(address, area) {

@@ -4,6 +4,7 @@
  */
 import { type Model, type ModelType, pricesOf } from '../../core/catalogue.ts';
 import { ServiceError } from '../../core/errors.ts';
+import { endpointOfOperation } from '../../core/operations.ts';
 import type { Price } from '../../core/pricing.ts';
 import type { Handler } from '../context.ts';
 import { offered } from '../models.ts';
@@ -73,7 +74,7 @@ export function modelEntry(model: Model, at: Date): Record<string, unknown> {
     created: Math.floor(model.createdAt.getTime() / 1000),
     owned_by: 'svc',
     type: model.type,
-    endpoint: ENDPOINTS[model.type],
+    endpoint: endpointOfOperation(model.id) ?? ENDPOINTS[model.type],
     ...(model.maxTokens === null ? {} : { max_tokens: model.maxTokens }),
     ...(model.contextTokens === null ? {} : { context_tokens: model.contextTokens }),
     ...(model.recommended ? { recommended: true } : {}),

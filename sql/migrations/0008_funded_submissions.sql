@@ -29,7 +29,3 @@ create type app.ended_request as (
   is_capped boolean,
   idempotency_key text
 );
-
--- It takes the bounds of its ids too from here on.
-drop function if exists app.settle_requests(json);
-drop type app.resolved_hold;

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { describe, it } from 'mocha';
+import { v7 } from 'uuid';
 import { makeAccount, makeKey, makeModel, selectRows } from '../helpers/database.ts';
 import {
   type AuditRow,
@@ -24,6 +25,17 @@ describe('admin: audit log', () => {
     const { keyId } = await makeKey(pool, accountId);
     const { modelId } = await makeModel(pool);
     const token = await makeToken(pool, 'reader');
+    const assetId = v7();
+    await pool.query(
+      `insert into app.assets (id, account_id, kind, content_type, bytes, sha256, state, sweep_at)
+         values ($1, $2, 'character', 'image/png', 1, sha256('x'), 'stored', null)`,
+      [assetId, accountId],
+    );
+    const characterId = v7();
+    await pool.query(
+      `insert into app.characters (id, account_id, slug, name_ja, name_en, prompt) values ($1, $2, 'fox', 'x', 'x', 'x')`,
+      [characterId, accountId],
+    );
     inputs = {
       announce: 'titleEn: "t", titleJa: "t", bodyEn: "b", bodyJa: "b"',
       approveAccount: `account: "${enterpriseId}"`,
@@ -33,13 +45,16 @@ describe('admin: audit log', () => {
       forgetJob: `job: ${await makeFailedJob(pool)}`,
       grantAp: `account: "${accountId}", ap: 1, kind: grant, reason: "r"`,
       importCatalogue: 'yaml: "providers: [{name: new, kind: sandbox}]"',
+      importLegacyCerts: 'certificates: [{number: 1}]',
       issueKey: `account: "${accountId}"`,
       publishPrice: `model: "${modelId}", unit: per_1k_tokens, apInPer1k: 1, apOutPer1k: 1`,
       refundRequest: `request: "${(await makeChargedRequest(database.pool, 5)).requestId}", ap: 1, reason: "r"`,
+      removeCharacter: `character: "${characterId}", reason: "r"`,
       retireModel: `model: "${(await makeModel(pool)).modelId}"`,
       retryJob: `job: ${await makeFailedJob(pool)}`,
       revokeKey: `key: "${(await makeKey(pool, accountId)).keyId}"`,
       revokeOperatorToken: `token: "${token.id}"`,
+      takeDownAsset: `asset: "${assetId}", reason: "r"`,
       updateAccount: `account: "${accountId}", patch: {name: "m"}`,
       updateKey: `key: "${keyId}", patch: {name: "m"}`,
     };

@@ -35,7 +35,7 @@ voices:
   it('import prints how many there are, of the sandbox catalogue too', async () => {
     const finished = await svc('catalog', 'import', SANDBOX, '--json');
     expect([finished.status, finished.stderr]).to.deep.equal([0, '']);
-    expect(printedObject(finished)).to.deep.equal({ providers: 2, models: 7, voices: 4 });
+    expect(printedObject(finished)).to.deep.equal({ providers: 2, models: 8, voices: 4 });
     expect(
       await selectRows(
         database.pool,
@@ -60,7 +60,7 @@ voices:
     ]);
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.equal({
       status: 0,
-      stdout: 'Imported 2 providers, 7 models, 4 voices\n',
+      stdout: 'Imported 2 providers, 8 models, 4 voices\n',
       stderr: '',
     });
     expect(
@@ -77,6 +77,7 @@ voices:
     );
     const pruned = await svc('catalog', 'import', await file('after.yaml', speech('210')), '--prune');
     const retired = [
+      'gallery-submit',
       'sandbox-chat',
       'sandbox-chat-small',
       'sandbox-image',
@@ -172,7 +173,7 @@ describe('release', () => {
       status: 0,
       stdout:
         'release: no new migrations; functions and grants are up to date\n' +
-        'release: Imported 2 providers, 7 models, 4 voices\n',
+        'release: Imported 2 providers, 8 models, 4 voices\n',
       stderr: '',
     });
     const missing = await run('release', [], { DATABASE_URL: database.url, CATALOG_FILE: '/nonexistent' });

@@ -36,6 +36,7 @@ export async function makeTestDatabase(): Promise<TestDatabase> {
     pool,
     async drop() {
       await pool.end();
+      await administer(templateUrl, LET_GO, name);
       await administer(templateUrl, `drop database if exists ${name} with (force)`);
     },
   };
@@ -66,7 +67,22 @@ export function withDatabase(): Pick<TestDatabase, 'url' | 'pool'> {
   };
 }
 
-async function administer(templateUrl: string, statement: string): Promise<void> {
+/**
+ * Waits, two seconds at most, until the server has seen its clients leave: a client that is closing and is thrown out by the drop
+ * may tell so after its test has ended.
+ */
+const LET_GO = `do $$
+begin
+  for turn in 1..200 loop
+    exit when not exists (select from pg_stat_activity where datname = '%');
+    perform pg_sleep(0.01);
+    perform pg_stat_clear_snapshot();
+  end loop;
+end
+$$`;
+
+async function administer(templateUrl: string, text: string, name = ''): Promise<void> {
+  const statement = text.replace('%', name);
   const client = new pg.Client({ connectionString: replaceDatabase(templateUrl, 'postgres') });
   await client.connect();
   try {
@@ -362,7 +378,21 @@ export interface SettleOutcome {
 }
 
 export async function settle(db: Queryable, settlements: readonly Settlement[]): Promise<SettleOutcome[]> {
-  return await selectRows<SettleOutcome>(db, 'select * from app.settle_requests($1)', [
+  return await selectRows<SettleOutcome>(db, 'select * from app.settle_requests($1, $2)', [
     JSON.stringify(settlements),
+    settlements.map((settlement) => settlement.request_id).sort(),
   ]);
+}
+
+/** Resolves when a statement with these words waits for a lock. */
+export async function waitUntilBlocked(db: Queryable, words: string): Promise<void> {
+  for (;;) {
+    const waiting = await selectRows(
+      db,
+      `select from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%' || $1 || '%'`,
+      [words],
+    );
+    if (waiting.length > 0) return;
+  }
 }

@@ -71,6 +71,7 @@ describe('a file over HTTP', () => {
       bytes: bytes.length,
       sha256: createHash('sha256').update(bytes).digest('hex'),
       details: {},
+      isSelected: false,
       createdAt: new Date('2026-01-02T03:04:05Z'),
       expiresAt: new Date(Date.now() + 30 * 86_400_000),
       deletedAt: null,

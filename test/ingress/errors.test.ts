@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import { before, describe, it } from 'mocha';
 import { ERROR_CATALOGUE } from '../../core/error-catalogue.ts';
 import { type ErrorCode, errorMessage, isErrorCode, type Language } from '../../core/errors.ts';
+import { makeGalleryPrice } from '../helpers/gallery.ts';
 import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
 import {
   type Answer,
@@ -22,6 +23,7 @@ import {
 } from '../helpers/service.ts';
 import { makeSpeechModels } from '../helpers/speech-models.ts';
 import type { Case } from './error-case.ts';
+import { GALLERY_CASES } from './gallery-errors.ts';
 import { IMAGE_CASES } from './image-errors.ts';
 import { SPEECH_CASES } from './speech-errors.ts';
 
@@ -35,7 +37,6 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
   invalid_user_token: 'GET /v1/me',
   unauthorized: 'POST /v1/certs/1/claim/approve',
   forbidden_scope: 'POST /v1/certs/1/approve',
-  entry_already_certified: 'POST /v1/certs',
   invalid_state: 'POST /v1/certs/1/revoke',
   service_budget_exhausted: 'GET /v1/services',
   service_closed: 'GET /v1/services',
@@ -467,10 +468,11 @@ describe('errors over HTTP', () => {
 
   before('models that draw and speak', async () => {
     await makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' });
+    await makeGalleryPrice(service);
     await makeSpeechModels(service);
   });
 
-  for (const item of [...CASES, ...IMAGE_CASES, ...SPEECH_CASES]) {
+  for (const item of [...CASES, ...IMAGE_CASES, ...SPEECH_CASES, ...GALLERY_CASES]) {
     it(`${item.code}: ${item.when}`, async () => {
       await expectRefusal(service, item, {}, { 'accept-language': 'en-GB, ja;q=0.5' }, 'en');
       await expectRefusal(service, item, {}, { 'accept-language': 'fr, ja;q=0.9, en;q=0.1' }, 'ja');
@@ -494,7 +496,7 @@ describe('errors over HTTP', () => {
 
   it('every code of the catalogue is provoked here, or named as not built', () => {
     const provoked = new Set([
-      ...[...CASES, ...IMAGE_CASES, ...SPEECH_CASES].map((item) => item.code),
+      ...[...CASES, ...IMAGE_CASES, ...SPEECH_CASES, ...GALLERY_CASES].map((item) => item.code),
       ...EXTRA_CODES,
     ]);
     const all = Object.keys(ERROR_CATALOGUE).filter(isErrorCode);

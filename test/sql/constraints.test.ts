@@ -25,6 +25,23 @@ const storedAsset = (columns: string, values: string) =>
   asset(`state, bytes, sha256, ${columns}`, `'stored', 1, ${HASH}, ${values}`);
 const price = (columns: string, values: string) =>
   `insert into app.prices (model_id, ${columns}) values ('chat', ${values})`;
+const character = (columns: string, values: string) =>
+  `insert into app.characters (id, account_id, slug, name_ja, name_en, prompt, ${columns})
+     values (${R}, ${A}, 'fox', 'x', 'x', 'x', ${values})`;
+const plainCharacter = (slug: string, name = `'x'`, prompt = `'x'`) =>
+  `insert into app.characters (id, account_id, slug, name_ja, name_en, prompt)
+     values (gen_random_uuid(), ${A}, ${slug}, ${name}, 'x', ${prompt})`;
+const withAsset = (statement: string) => `${storedAsset('position', '0')}; ${statement}`;
+const galleryItem = (columns: string, values: string) =>
+  withAsset(`insert into app.gallery_items (asset_id, image_id, account_id, request_id, model_id, charge_request_id, published_at, ${columns})
+     values (${R}, ${R}, ${A}, ${R}, 'm', ${R}, now(), ${values})`);
+const license = (token: string, id = R) =>
+  `insert into app.licenses (asset_id, token, image_id, model_id, terms) values (${id}, ${token}, ${R}, 'm', 't')`;
+const TOKEN = `'lic_' || repeat('x', 32)`;
+/** Issued by the prepared account with the prepared key. */
+const cert = (columns: string, values: string) =>
+  `insert into app.certs (cert_id, entry_id, issuer_account_id, issuer_key_id, ${columns})
+     select gen_random_uuid(), 'entry', ${A}, k.id, ${values} from app.keys k`;
 const finished = (state: string, cost: number | string, code = 'null') =>
   request(
     `state = '${state}', started_at = now(), finished_at = now(), cost_ap = ${cost}, error_code = ${code}`,
@@ -203,6 +220,72 @@ const VIOLATIONS: Readonly<Record<string, readonly string[]>> = {
        select gen_random_uuid(), account_id, request_id, kind, content_type, state, bytes, sha256 from app.assets`,
   ],
   'result_cache.cache_key_is_sha256': [`insert into app.result_cache values (${A}, 'short', ${R}, now())`],
+  'assets.kept_asset_does_not_expire': [
+    storedAsset('expires_at, kept_expires_at', `now() + interval '1 day', now()`),
+  ],
+  'assets.asset_selected_once_a_request': [
+    `${storedAsset('is_selected', 'true')}; insert into app.assets (id, account_id, request_id, kind, content_type, position, is_selected)
+       select gen_random_uuid(), account_id, request_id, kind, content_type, 1, true from app.assets`,
+  ],
+  'characters.character_slug_is_unique': [`${plainCharacter(`'fox'`)}; ${plainCharacter(`'fox'`)}`],
+  'characters.character_slug_is_a_word': [
+    `''`,
+    `'Fox'`,
+    `'-fox'`,
+    `'fox-'`,
+    `'a b'`,
+    `repeat('x', 65)`,
+    R,
+  ].map((slug) => plainCharacter(slug)),
+  'characters.character_names_are_short': [`''`, `repeat('x', 201)`].map((name) =>
+    plainCharacter(`'fox'`, name),
+  ),
+  'characters.character_prompt_is_short': [`''`, `repeat('x', 4001)`].map((prompt) =>
+    plainCharacter(`'fox'`, `'x'`, prompt),
+  ),
+  'characters.character_has_one_payee': [character('payee_account_id, payee_subject', `${A}, 'x'`)],
+  'characters.royalty_is_a_share': [
+    character('payee_subject, royalty_bps', `'x', -1`),
+    character('payee_subject, royalty_bps', `'x', 10001`),
+  ],
+  'characters.royalty_has_a_payee': [character('royalty_bps', '1')],
+  'gallery_items.not_withdrawn_before_published': [galleryItem('withdrawn_at', `now() - interval '1 s'`)],
+  'gallery_totals.gallery_total_not_negative': [`insert into app.gallery_totals values (${A}, -1)`],
+  'licenses.license_token_is_unique': [
+    `${withAsset(license(TOKEN))};
+     insert into app.assets (id, account_id, request_id, kind, content_type) values (${A}, ${A}, ${R}, 'image', 'image/png');
+     ${license(TOKEN, A)}`,
+  ],
+  'licenses.license_token_is_long': [`'lic_short'`, `'lic_' || repeat('!', 32)`].map((token) =>
+    withAsset(license(token)),
+  ),
+  'certs.entry_certified_once': [
+    `${cert('source, status', `'award', 'pending'`)}; ${cert('source, status', `'award', 'pending'`)}`,
+  ],
+  'certs.cert_source_is_known': [cert('source, status', `'gift', 'pending'`)],
+  'certs.cert_status_is_known': [cert('source, status', `'award', 'lost'`)],
+  'certs.cert_record_sha256_is_sha256': [
+    cert('source, status, record_sha256', `'award', 'pending', 'short'`),
+  ],
+  'certs.cert_names_its_image': [
+    cert('source, status, image_id', `'award', 'pending', ${R}::uuid`),
+    withAsset(cert('source, status, asset_id', `'award', 'pending', ${R}::uuid`)),
+  ],
+  'certs.issued_cert_has_a_record': [
+    cert('source, status, issued_on', `'create', 'issued', current_date`),
+    cert('source, status, record_sha256', `'create', 'approved', ${HASH}`),
+  ],
+  'legacy_certs.legacy_number_is_positive': [
+    `insert into app.legacy_certs (number, status) values (0, 'issued')`,
+  ],
+  'legacy_certs.legacy_status_is_known': [
+    `insert into app.legacy_certs (number, status) values (1, 'pending')`,
+  ],
+  'page_views.page_is_short': [
+    `insert into app.page_views values (current_date, '', 1)`,
+    `insert into app.page_views values (current_date, repeat('x', 129), 1)`,
+  ],
+  'page_views.views_are_positive': [`insert into app.page_views values (current_date, '/', 0)`],
   'processes.process_kind_is_known': [
     `insert into app.processes (id, kind) values (gen_random_uuid(), 'cron')`,
   ],

@@ -27,6 +27,10 @@ export interface LargeTables {
   readonly secretHash: Buffer;
   /** A file of that account, its request, and the key under which that is cached (hexadecimal). */
   readonly asset: { readonly id: string; readonly requestId: string; readonly cacheKey: string };
+  /** A public character, a tenth of the gallery's. */
+  readonly characterId: string;
+  /** Of a license. */
+  readonly licenseToken: string;
 }
 
 export async function fill(client: pg.Client, rows: number): Promise<LargeTables> {
@@ -87,6 +91,7 @@ export async function fill(client: pg.Client, rows: number): Promise<LargeTables
        select account_id, sha256, request_id, expires_at from app.assets where state = 'stored'
        on conflict do nothing`,
   );
+  await fillGallery(client);
   await client.query(
     `insert into app.idempotency_keys (account_id, key, body_hash, request_id)
        select account_id, 'key ' || id, 'x', id from (select id, account_id from app.requests where provider = 'openai' order by id desc limit $1) q`,
@@ -131,6 +136,34 @@ export async function fill(client: pg.Client, rows: number): Promise<LargeTables
   return await pickRequests(client, busyAccountId, secretHash);
 }
 
+/** Every file published; of a tenth of them a character. The triggers that count are off. */
+async function fillGallery(client: pg.Client): Promise<void> {
+  await client.query(
+    `insert into app.characters (id, account_id, slug, name_ja, name_en, prompt, is_public)
+       select uuidv7(), id, 'character-' || row_number() over (), 'x', 'x', 'x', true from app.accounts limit 2000`,
+  );
+  await client.query(
+    `with picked as (select id from app.characters where slug = 'character-1')
+     insert into app.gallery_items (asset_id, image_id, account_id, request_id, model_id, character_id, charge_request_id, published_at)
+     select a.id, a.request_id, a.account_id, a.request_id, 'm', case when random() < 0.1 then picked.id end, a.request_id, a.created_at
+       from app.assets a, picked where a.kind = 'image'`,
+  );
+  await client.query(
+    `insert into app.gallery_totals
+       select c.id, (select count(*) from app.gallery_items g where g.character_id = c.id) from app.characters c
+       union all select '00000000-0000-0000-0000-000000000000', count(*) from app.gallery_items`,
+  );
+  await client.query(
+    `insert into app.licenses (asset_id, token, image_id, model_id, terms)
+       select asset_id, 'lic_' || left(encode(sha256(asset_id::text::bytea), 'hex'), 32), image_id, 'm', 't' from app.gallery_items`,
+  );
+  await client.query(
+    `insert into app.certs (cert_id, entry_id, source, status, asset_id, image_id, issuer_account_id, issuer_key_id)
+       select uuidv7(), asset_id::text, 'create', 'pending', asset_id, image_id, g.account_id, k.id
+         from app.gallery_items g join app.keys k on k.account_id = g.account_id`,
+  );
+}
+
 async function pickRequests(
   client: pg.Client,
   busyAccountId: string,
@@ -149,6 +182,11 @@ async function pickRequests(
        from app.assets where account_id = $1 and kind = 'image' order by id desc offset 100 limit 1`,
     [busyAccountId],
   );
+  const gallery = await selectOne<{ characterId: string; licenseToken: string }>(
+    client,
+    `select (select id from app.characters where slug = 'character-1') as "characterId",
+            (select token from app.licenses limit 1) as "licenseToken"`,
+  );
   const open = await selectRows<{ id: string }>(client, 'select request_id as id from app.holds limit 200');
   return {
     busyAccountId,
@@ -157,6 +195,7 @@ async function pickRequests(
     oldId: old,
     openIds: open.map((row) => row.id),
     asset,
+    ...gallery,
   };
 }
 

@@ -16,6 +16,7 @@ import {
   selectRows,
   settle,
   submit,
+  waitUntilBlocked,
   withDatabase,
 } from '../helpers/database.ts';
 
@@ -422,6 +423,24 @@ describe('settling', () => {
   });
 });
 
+describe('expiring', () => {
+  const database = withDatabase();
+
+  it('ends the holds past their deadline around one that has lost its request', async () => {
+    const accountId = await makeAccount(database.pool, { purchasedAp: 1000 });
+    const late = Array.from({ length: 3 }, () => makeSubmission(accountId, { timeout_seconds: -40 }));
+    await submit(database.pool, late);
+    const [first, lost, last] = late.map(({ id }) => id);
+    await database.pool.query('delete from app.requests where id = $1', [lost]);
+    const ended = await selectRows<{ request_id: string }>(database.pool, 'select * from app.expire_holds()');
+    expect(ended.map((row) => row.request_id)).to.have.members([first, last]);
+    const held = await selectOne(database.pool, 'select held_ap from app.balances where account_id = $1', [
+      accountId,
+    ]);
+    expect(held).to.deep.equal({ held_ap: 100 });
+  });
+});
+
 describe('notifying', () => {
   const database = withDatabase();
 
@@ -455,6 +474,25 @@ describe('notifying', () => {
     expect(await toldDuring(spend(0)), '8 of 10').to.deep.equal([]);
     expect(await toldDuring(spend(1)), '16 of 10').to.deep.equal([accountId]);
     expect(await toldDuring(spend(2)), 'granted AP').to.deep.equal([]);
+  });
+
+  it('tells the ingresses when the last bought AP is spent although it was bought a moment before', async () => {
+    const accountId = await makeAccount(database.pool, { grantedAp: 1000 });
+    const submission = makeSubmission(accountId, { hold_ap: 100 });
+    await submit(database.pool, [submission]);
+    const told = await toldDuring(async () => {
+      const buyer = await database.pool.connect();
+      await buyer.query('begin');
+      await credit(buyer, accountId, 50, 'purchase');
+      const settling = settle(database.pool, [
+        { request_id: submission.id, state: 'succeeded', cost_ap: 60 },
+      ]);
+      await waitUntilBlocked(database.pool, 'settle_requests');
+      await buyer.query('commit');
+      buyer.release();
+      await settling;
+    });
+    expect(told, 'of the credit, and of its end').to.deep.equal([accountId, accountId]);
   });
 
   it('tells the ingresses of a credit and of a refund', async () => {

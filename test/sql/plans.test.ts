@@ -20,6 +20,21 @@ import {
   findCachedResult,
   listAssets,
 } from '../../ingress/data/assets.ts';
+import { findLicense } from '../../ingress/data/certificates.ts';
+import {
+  findCharacterPicture,
+  findPublicCharacter,
+  findUsableCharacter,
+  listPublicCharacters,
+  registerCharacter,
+} from '../../ingress/data/characters.ts';
+import {
+  findGalleryFile,
+  findGalleryItem,
+  listGallery,
+  publishImage,
+  withdrawImages,
+} from '../../ingress/data/gallery.ts';
 import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
 import { findFinished, findRequest, hasIdempotencyKey, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
@@ -276,6 +291,73 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 1,
   },
   {
+    title: 'a page of the gallery, of all and of a character, also deep in it',
+    perform: async (client, { characterId }) => {
+      for (const wanted of [null, characterId]) {
+        await listGallery(asPool(client), { characterId: wanted, limit: 20, offset: 0 });
+        await listGallery(asPool(client), { characterId: wanted, limit: 20, offset: 100 });
+      }
+    },
+    maxRows: 120, // what is skipped is read
+  },
+  {
+    title: 'a gallery item, its file, its license',
+    perform: async (client, { asset, licenseToken }) => {
+      await findGalleryItem(asPool(client), asset.id);
+      await findGalleryFile(asPool(client), asset.id);
+      await findGalleryFile(asPool(client), asset.requestId);
+      await findLicense(asPool(client), licenseToken);
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'publish_image of what is published, and withdraw_images',
+    perform: async (client, { asset, busyAccountId }) => {
+      const [submission] = [makeSubmission(busyAccountId, { key_id: busyAccountId })];
+      const image = {
+        asset_id: asset.id,
+        image_id: asset.requestId,
+        model_id: 'm',
+        license_token: `lic_${'y'.repeat(32)}`,
+        license_terms: 't',
+        published_at: new Date().toISOString(),
+      };
+      const charge = { submission: JSON.stringify({ n: 1, ...submission }), initialGrantAp: 0 };
+      await withdrawImages(asPool(client), busyAccountId, asset.requestId);
+      await publishImage(asPool(client), charge, image, {});
+    },
+    maxRows: 1,
+  },
+  {
+    title: 'characters: one by its slug or id, its picture, registering',
+    perform: async (client, { busyAccountId }) => {
+      await findUsableCharacter(asPool(client), 'character-7', busyAccountId);
+      await findPublicCharacter(asPool(client), v7());
+      await findCharacterPicture(asPool(client), 'character-7');
+      const character = {
+        id: v7(),
+        accountId: busyAccountId,
+        slug: 'taken', // from the second time on
+        nameJa: 'x',
+        nameEn: 'x',
+        prompt: 'x',
+        isPublic: false,
+        payeeAccountId: null,
+        payeeSubject: null,
+        royaltyBps: 0,
+      };
+      await registerCharacter(asPool(client), character, undefined, 100);
+    },
+    maxRows: 1,
+  },
+  {
+    // they are counted: nearly all of them
+    title: 'a page of the public characters',
+    perform: (client) => listPublicCharacters(asPool(client), { limit: 20, offset: 20 }),
+    maxRows: 2001,
+    whole: 'characters',
+  },
+  {
     title: 'due_assets',
     perform: async (client, data) => {
       const [id] = await beginTwo(client, data, v7());
@@ -359,6 +441,8 @@ describe('plans on large tables', function () {
       oldId: v7(),
       openIds: [v7()],
       asset: { id: v7(), requestId: v7(), cacheKey: '33'.repeat(32) },
+      characterId: v7(),
+      licenseToken: 'none',
     };
     for (const statement of STATEMENTS) {
       for (let index = 0; index < REPEATS; index += 1) await statement.perform(early.client, empty);

@@ -56,6 +56,16 @@ const FORBIDDEN = [
   'delete from app.assets',
   'insert into app.result_cache select * from app.result_cache',
   `select app.store_results('[]')`,
+  `update app.characters set royalty_bps = 10000`,
+  'insert into app.gallery_items select * from app.gallery_items',
+  'update app.gallery_items set withdrawn_at = null',
+  'update app.licenses set terms = null',
+  `update app.certs set status = 'issued'`,
+  'delete from app.legacy_certs',
+  `select app.charge_request('{}', '{}', 0)`,
+  `select app.keep_asset(gen_random_uuid())`,
+  `select app.release_asset(gen_random_uuid())`,
+  'select * from app.page_views',
   `create table app.mine ()`,
   `alter table app.ledger_entries disable trigger all`,
   'set session_replication_role = replica',
@@ -154,6 +164,30 @@ describe('the roles of the processes', () => {
     expect(await mayCall('app_worker')).to.have.members(
       files.filter((name) => name !== 'store_assets' && name !== 'delete_assets'),
     );
+  });
+
+  it('app_worker neither publishes nor registers anything', async () => {
+    const names = [
+      'publish_image',
+      'withdraw_images',
+      'certify_image',
+      'register_character',
+      'remove_character',
+      'count_page_views',
+    ];
+    for (const [role, may] of [
+      ['app_ingress', names],
+      ['app_worker', []],
+    ] as const) {
+      const rows = await selectRows<{ name: string }>(
+        database.pool,
+        `select p.proname::text as name from pg_proc p
+           where p.pronamespace = 'app'::regnamespace and p.proname = any ($2)
+             and has_function_privilege($1, p.oid, 'execute')`,
+        [role, names],
+      );
+      expect(rows.map((row) => row.name)).to.have.members([...may]);
+    }
   });
 
   it('nobody else may call a function of ours', async () => {

@@ -15,6 +15,7 @@ import {
   selectRows,
   settle,
   submit,
+  waitUntilBlocked,
   withDatabase,
 } from '../helpers/database.ts';
 import { HOLD_AP, submissionOf } from '../helpers/submissions.ts';
@@ -159,7 +160,7 @@ describe('submitting what purchased AP pays for', () => {
     await submit(spender, [makeSubmission(accountId, { hold_ap: 100 })]);
     const submission = submissionOf(accountId);
     const answer = lane([submission]);
-    await waitUntilBlocked();
+    await waitUntilBlocked(database.pool, 'submit_funded_requests');
     await spender.query('commit');
     spender.release();
     expect(acceptedOf(await answer)).to.deep.equal(['left']);
@@ -168,17 +169,6 @@ describe('submitting what purchased AP pays for', () => {
     ).to.have.length(0);
     expect(await balancesOf(accountId)).to.deep.equal({ balance_ap: 150, held_ap: 100, purchased_ap: 150 });
   });
-
-  async function waitUntilBlocked(): Promise<void> {
-    for (;;) {
-      const waiting = await selectRows(
-        database.pool,
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-           and query like '%submit_funded_requests%'`,
-      );
-      if (waiting.length > 0) return;
-    }
-  }
 
   it('keeps the books right beside submitting, settling and crediting of the same accounts', async () => {
     const accounts = await Promise.all(
@@ -215,6 +205,8 @@ describe('submitting what purchased AP pays for', () => {
     for (const cap of ['perRequestAp', 'dailyAp', 'monthlyAp'])
       expect(isPlain({ ...plain, caps: { ...plain.caps, [cap]: 1 } })).to.equal(false);
     expect(isPlain({ ...plain, idempotency: { key: 'k', bodySha256: '00' } })).to.equal(false);
+    const free = { fixedMilliAp: 0, unitMilliAp: 0, minUnits: 1, maxUnits: 1 };
+    expect(isPlain({ ...plain, quote: free }), 'costs nothing').to.equal(false);
     const huge = { fixedMilliAp: 0, unitMilliAp: Number.MAX_SAFE_INTEGER, minUnits: 1, maxUnits: 2 };
     expect(isPlain({ ...plain, quote: huge })).to.equal(false);
   });

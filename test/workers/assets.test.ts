@@ -114,7 +114,7 @@ describe('files of requests', () => {
       deadlineAtMs: Date.now() + 60_000,
       input: {},
     };
-    await run(payload, { job: { attempts: 1 } } as JobHelpers);
+    await run(payload, { job: { attempts: 1, created_at: new Date() } } as JobHelpers);
     active.close();
   }
 

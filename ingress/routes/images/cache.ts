@@ -9,7 +9,7 @@ import { type Context, callerOf } from '../../context.ts';
 import { findCachedGeneration, type Generation } from '../../data/images.ts';
 import { areReadable, mayBeAnsweredFromCache } from '../../result-cache.ts';
 import type { Services } from '../../services.ts';
-import type { ImageBody } from './read.ts';
+import type { CastBody } from './character.ts';
 
 /** Changed whenever the same parameters come to mean another picture. */
 const CACHE_VERSION = 1;
@@ -23,7 +23,7 @@ export function cacheKeyOf(
   modelId: string,
   price: Pick<Price, 'size' | 'quality'>,
   isTest: boolean,
-  body: ImageBody,
+  body: CastBody,
 ): string {
   const question = {
     version: CACHE_VERSION,
@@ -40,6 +40,8 @@ export function cacheKeyOf(
     moderation: body.moderation ?? 'auto',
     seed: body.seed ?? null,
     inputFidelity: body.inputFidelity ?? null,
+    character: body.character?.id ?? null,
+    characterPicture: body.character?.picture?.sha256 ?? null,
     pictures: body.pictures.map(({ sha256 }) => sha256),
     mask: body.mask?.sha256 ?? null,
   };

@@ -32,6 +32,8 @@ export interface ImageBody {
   readonly outputFormat: OutputFormat;
   readonly outputCompression: number | undefined;
   readonly moderation: string | undefined;
+  /** Its id or slug, not looked up yet. */
+  readonly character: string | undefined;
   readonly user: string | undefined;
   readonly seed: number | undefined;
   readonly inputFidelity: string | undefined;
@@ -113,7 +115,6 @@ function judged(
   if (!isStream && (body.partial_images ?? 0) > 0) {
     throw new ServiceError('invalid_parameter', { param: 'partial_images' });
   }
-  if (body.character != null) throw new ServiceError('unknown_character', { param: 'character' });
   return {
     model: body.model ?? undefined,
     prompt,
@@ -124,6 +125,7 @@ function judged(
     outputFormat,
     outputCompression: body.output_compression ?? undefined,
     moderation: body.moderation ?? undefined,
+    character: body.character ?? undefined,
     user: body.safety_identifier || (body.user ?? undefined),
     seed: body.seed ?? undefined,
     inputFidelity: body.input_fidelity ?? undefined,
@@ -209,13 +211,13 @@ async function lookAt(
   const pictures: InputPicture[] = [];
   let first: { width: number; height: number } | undefined;
   for (const { param, bytes } of sent) {
-    const { contentType, width, height } = await look(param, bytes);
+    const { contentType, width, height } = await lookAtPicture(param, bytes);
     first ??= { width, height };
     pictures.push({ bytes, contentType, sha256: digestOf(bytes).toString('hex') });
   }
   if (sentMask === undefined) return { pictures, mask: undefined };
   const { bytes } = sentMask;
-  const { contentType, width, height, hasAlpha } = await look('mask', bytes);
+  const { contentType, width, height, hasAlpha } = await lookAtPicture('mask', bytes);
   const refused = (reason: string): ServiceError =>
     new ServiceError('invalid_parameter', { param: 'mask', reason });
   if (width !== first?.width || height !== first.height) throw refused('another_size');
@@ -223,7 +225,8 @@ async function lookAt(
   return { pictures, mask: { bytes, contentType, sha256: digestOf(bytes).toString('hex') } };
 }
 
-async function look(param: string, bytes: Buffer): Promise<Picture> {
+/** What it is; throws ServiceError that names `param` where it is no picture that is taken. */
+export async function lookAtPicture(param: string, bytes: Buffer): Promise<Picture> {
   try {
     return await inspectPicture(bytes);
   } catch (error) {

@@ -12,6 +12,7 @@ import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
 import type { PaidRequest } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
+import { type CastBody, withCharacter } from './character.ts';
 import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
 import type { ImageBody } from './read.ts';
 
@@ -51,7 +52,7 @@ async function prepare(
   operation: Operation,
   read: () => Promise<ImageBody>,
 ): Promise<Prepared> {
-  const body = await read();
+  const body = await withCharacter(ctx, services, await read());
   const caller = callerOf(ctx);
   const at = services.now();
   const catalogue = services.catalogue.current();
@@ -86,8 +87,9 @@ async function prepare(
     seed: body.seed ?? null,
     inputFidelity: body.inputFidelity ?? null,
     partialImages: body.partialImages,
-    images: inputs.slice(0, body.pictures.length),
+    images: [...inputs.slice(0, body.pictures.length), ...pictureOf(body)],
     mask: body.mask === undefined ? null : (inputs[body.pictures.length] ?? null),
+    characterId: body.character?.id ?? null,
     cacheKey,
   };
   return {
@@ -107,4 +109,11 @@ async function prepare(
       presentation: makePresentation(services, wanted),
     },
   };
+}
+
+/** The character's picture, behind those of the caller: a mask is for the first. */
+function pictureOf({ character }: CastBody): StoredInput[] {
+  if (character?.picture === undefined) return [];
+  const { id, contentType } = character.picture;
+  return [{ id, contentType, kind: 'character' }];
 }

@@ -9,6 +9,7 @@ as $$
 #variable_conflict use_column
 declare
   v_batch json;
+  v_one json;
 begin
   select json_agg(json_build_object('request_id', h.request_id, 'state', 'expired', 'cost_ap', 0,
                                     'error_code', 'generation_failed'))
@@ -21,7 +22,20 @@ begin
         for update skip locked
     ) h;
   if v_batch is not null then
-    return query select s.request_id from app.settle_requests(v_batch) s where s.is_settled;
+    begin
+      return query select s.request_id from app.settle_requests(v_batch) s where s.is_settled;
+    exception
+      when others then
+        -- one that cannot be settled (ledger_check names it) must not keep the others open
+        for v_one in select value from json_array_elements(v_batch) loop
+          begin
+            return query select s.request_id from app.settle_requests(json_build_array(v_one)) s where s.is_settled;
+          exception
+            when others then
+              raise warning 'the hold of % cannot be expired: %', v_one ->> 'request_id', sqlerrm;
+          end;
+        end loop;
+    end;
   end if;
 end
 $$;

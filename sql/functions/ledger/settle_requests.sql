@@ -5,8 +5,8 @@
 --
 -- p_batch: JSON array of app.settlement. Returns a row per known request:
 --   is_settled: this call ended it; state, cost_ap: how it stands on the books now.
--- p_first, p_last: all its request ids lie between these; null: found out here, for some more work.
-create or replace function app.settle_requests(p_batch json, p_first uuid default null, p_last uuid default null)
+-- p_ids: its request ids, sorted.
+create or replace function app.settle_requests(p_batch json, p_ids uuid[])
 returns table (request_id uuid, is_settled boolean, state text, cost_ap bigint)
 language plpgsql
 security definer
@@ -15,25 +15,23 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off -- rows are locked in the order of their ids, not of the table
 as $$
 #variable_conflict use_column
 declare
-  v_first uuid := p_first;
-  v_last uuid := p_last;
+  v_first uuid := p_ids[1];
+  v_last uuid := p_ids[cardinality(p_ids)];
   v_asked bigint;
   v_resolved bigint;
   -- what this call ended
   v_ended app.ended_request[];
+  v_accounts uuid[];
+  v_has_caps boolean;
+  v_has_free_keys boolean;
   -- of those, the ones with files
   v_filed json;
   v_buyers uuid[];
 begin
-  if v_first is null or v_last is null then
-    select (array_agg(i.request_id order by i.request_id))[1], (array_agg(i.request_id order by i.request_id desc))[1]
-      into v_first, v_last
-      from json_populate_recordset(null::app.settlement, p_batch) i;
-  end if;
-
   -- in id order, so that two batches that overlap wait for each other instead of deadlocking
   with item as materialized (
     select distinct on (i.request_id) i.* from json_populate_recordset(null::app.settlement, p_batch) i order by i.request_id
@@ -56,7 +54,9 @@ begin
           end,
           finished_at = now()
       from ending e
-      where q.id = e.request_id and q.id between v_first and v_last -- only their partitions are opened
+      where q.id = e.request_id
+        -- these rows alone are looked up, whatever the statistics were when the plan was made, and only their partitions opened
+        and q.id = any (p_ids) and q.id between v_first and v_last
       returning q.id, q.account_id, q.hold_ap, q.cost_ap, q.state, q.capped_scopes is not null as is_capped, q.idempotency_key
   ), results as (
     insert into app.request_results (request_id, kind, body)
@@ -65,8 +65,11 @@ begin
   select (select count(*) from item),
          (select count(*) from resolved),
          (select array_agg(f::app.ended_request) from finished f),
+         (select array_agg(distinct f.account_id) from finished f),
+         (select bool_or(f.is_capped) from finished f),
+         (select bool_or(f.idempotency_key is not null and f.state <> 'succeeded') from finished f),
          (select json_agg(e) filter (where e.assets is not null) from ending e)
-    into v_asked, v_resolved, v_ended, v_filed;
+    into v_asked, v_resolved, v_ended, v_accounts, v_has_caps, v_has_free_keys, v_filed;
 
   if v_resolved <> coalesce(cardinality(v_ended), 0) then
     raise exception 'holds without a request between % and %', v_first, v_last;
@@ -87,7 +90,7 @@ begin
             held_ap = b.held_ap - t.hold_ap,
             purchased_ap = greatest(b.purchased_ap - t.charge_ap, 0)
         from totals t
-        where b.account_id = t.account_id
+        where b.account_id = t.account_id and b.account_id = any (v_accounts) -- never the whole table, whatever its statistics
         returning b.account_id, b.balance_ap + t.charge_ap as balance_before_ap, b.purchased_ap
     ), entries as (
       insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id)
@@ -99,17 +102,20 @@ begin
     )
     select array_agg(p.account_id) into v_buyers
       from paid p
-      join app.balances before on before.account_id = p.account_id -- as this statement found it
-      where p.purchased_ap = 0 and before.purchased_ap > 0;
+      join app.balances before -- as this statement found it
+        on before.account_id = p.account_id and before.account_id = any (v_accounts)
+      where p.purchased_ap = 0
+        -- what came between is not seen here: told once too often is harmless
+        and (before.purchased_ap > 0 or before.balance_ap <> p.balance_before_ap);
 
     if v_buyers is not null then
       -- spending granted AP from here on: other rules apply to the account
       perform pg_notify('svc_accounts', buyer::text) from unnest(v_buyers) buyer;
     end if;
-    if exists (select from unnest(v_ended) e where e.is_capped) then
+    if v_has_caps then
       perform app.give_back_caps((select array_agg(e.id) from unnest(v_ended) e where e.is_capped));
     end if;
-    if exists (select from unnest(v_ended) e where e.idempotency_key is not null and e.state <> 'succeeded') then
+    if v_has_free_keys then
       -- there is no answer to give again: the caller may try anew under the same key
       delete from app.idempotency_keys k
         using unnest(v_ended) e
@@ -128,4 +134,17 @@ begin
         where not exists (select from unnest(v_ended) e where e.id = i.request_id);
   end if;
 end
+$$;
+
+-- The same for callers that have no list of the ids; releases before 0008 call it too, while a new one is rolled out.
+create or replace function app.settle_requests(p_batch json)
+returns table (request_id uuid, is_settled boolean, state text, cost_ap bigint)
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.request_id, s.is_settled, s.state, s.cost_ap
+    from app.settle_requests(p_batch, (
+      select array_agg(i.request_id order by i.request_id) from json_populate_recordset(null::app.settlement, p_batch) i
+    )) s
 $$;

@@ -14,6 +14,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off -- balances are locked in the order of their ids, not of the table
 as $$
 declare
   c_hold_grace constant interval := '30 seconds'; -- after its deadline a request has this long to be settled by its worker
@@ -31,7 +32,8 @@ begin
       from (
         select account_id, sum(hold_ap)::bigint as hold_ap, bool_or(is_grant_allowed) as may_be_granted from item group by account_id
       ) w
-      join app.balances b on b.account_id = w.account_id
+      -- one look-up an account, whatever the table's statistics
+      cross join lateral (select * from app.balances b where b.account_id = w.account_id offset 0) b
       where b.purchased_ap - b.held_ap >= w.hold_ap and not (w.may_be_granted and b.initial_grant_at is null)
   ), accepted as materialized (
     select i.* from item i join payer p on p.account_id = i.account_id
@@ -68,7 +70,7 @@ begin
     from (
       select u.account_id, u.hold_ap from unnest(v_accounts, v_holds) u(account_id, hold_ap) order by u.account_id
     ) c
-    where b.account_id = c.account_id and b.purchased_ap - b.held_ap >= c.hold_ap;
+    where b.account_id = c.account_id and b.account_id = any (v_accounts) and b.purchased_ap - b.held_ap >= c.hold_ap;
   get diagnostics v_rows = row_count;
   if v_rows <> cardinality(v_accounts) or v_jobs <> cardinality(v_accepted) then
     raise exception 'the balances or the tasks changed meanwhile' using errcode = 'SV001';

@@ -3,7 +3,8 @@
 -- Balances are locked in account order, so batches of several ingresses cannot deadlock; that lock also orders
 -- everything else that is per account here (idempotency keys, caps, the initial grant).
 --
--- p_batch: JSON array of app.submission. p_inputs: JSON array, the job data of the same positions.
+-- p_batch: JSON array of app.submission. p_inputs: JSON array, the job data of the same positions; a request without any gets no job
+-- (app.charge_request, which settles it at once).
 -- Returns one row per submission, by n:
 --   outcome: accepted | insufficient_ap | account_too_new | card_required | request_over_key_cap | user_daily_cap
 --            | replay | idempotency_conflict | idempotency_in_progress

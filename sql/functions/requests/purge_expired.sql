@@ -1,4 +1,5 @@
--- Housekeeping: idempotency keys past their 24 hours, cached results past theirs, counters of past periods. Bounded per call.
+-- Housekeeping: idempotency keys past their 24 hours, cached results past theirs, counters of past periods, page
+-- views of more than a year ago. Bounded per call.
 -- Returns the rows of the kind that has most left.
 create or replace function app.purge_expired(p_limit integer default 5000) returns integer
 language plpgsql
@@ -20,6 +21,7 @@ begin
     );
   get diagnostics v_cached = row_count;
   delete from app.cap_usage u where u.period_start < (now() - interval '62 days')::date;
+  delete from app.page_views v where v.day < (now() - interval '400 days')::date;
   return greatest(v_rows, v_cached);
 end
 $$;

@@ -95,6 +95,16 @@ const PROVIDERS: readonly Mistake[] = [
 
 const MODELS: readonly Mistake[] = [
   [
+    'routes of what the service itself does',
+    model(`{id: gallery-submit, type: gateway, ▸${routes}, pricing: {ap: 1}}`),
+    'unknown key "routes"; allowed here: id, type, pricing',
+  ],
+  [
+    'another type of what the service itself does',
+    model('{id: gallery-submit, type: ▸image, pricing: {ap: 1, size: 1x1, quality: low}}'),
+    'type must be one of gateway, not "image"',
+  ],
+  [
     'a model given twice',
     `${priced('speech', '{ap: 1}')}  - {id: ▸m, type: speech, ${routes}, pricing: {ap: 2}}\n`,
     'model "m" is given twice; the first is in line 3',

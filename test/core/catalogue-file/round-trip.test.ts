@@ -149,6 +149,16 @@ describe('what was exported imports again to the same', () => {
     await roundTrip(FULL);
   });
 
+  it('with what the service itself does, which has no routes', async () => {
+    const text = 'models: [{id: gallery-submit, type: gateway, pricing: {ap: 7}}]';
+    await roundTrip(text);
+    const { yaml } = await withRollback(database.pool, async (db) => {
+      await load(db, text);
+      return await exportCatalogue(db);
+    });
+    expect(yaml).to.not.include('routes');
+  });
+
   it('with announced price changes', async () => {
     await roundTrip(
       speech(

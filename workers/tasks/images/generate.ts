@@ -203,6 +203,7 @@ function outcomeOf(
       size: input.size,
       ...(input.quality === null ? {} : { quality: input.quality }),
       ...(usage === null ? {} : { provider: usage }),
+      ...(input.characterId === null ? {} : { character_id: input.characterId }),
     },
     provider,
     ...(run.payload.isStream
@@ -229,6 +230,7 @@ function draftOf(made: Made, position: number, input: ImageJobInput): AssetDraft
       quality: input.quality,
       background: input.background,
       revisedPrompt,
+      ...(input.characterId === null ? {} : { characterId: input.characterId }),
     } satisfies ImageDetails,
   };
 }
