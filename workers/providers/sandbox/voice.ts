@@ -10,10 +10,10 @@ import type { VoiceTask } from './voice-thread.ts';
 /** A sentence takes a hundredth of a second; the first one loads the program. */
 const THREAD_LIMITS = { timeoutMs: 10_000, maxHeapMb: 96 };
 /** What it speaks by itself, about. */
-const OWN_CHARACTERS_PER_SECOND = 12.5;
+const OWN_CHARACTERS_PER_SECOND = 16.5;
 const STRETCH = { least: 0.2, most: 4 };
 /** Further from the wanted length than this, and it speaks once more. */
-const TOLERANCE = 0.08;
+const TOLERANCE = 0.1;
 const FADE_SAMPLES = 480;
 const PITCH = { lowestHz: 80, rangeHz: 150 };
 /** Voices stay below the marks. */
