@@ -181,6 +181,25 @@ describe('speech while it is made', () => {
     expect(await charges()).to.deep.equal([COST_AP]);
   });
 
+  it('that cannot be kept is cut off or refused, costs nothing, and its provider is let go', async () => {
+    const { store } = service;
+    const put = store.put.bind(store);
+    store.put = () => Promise.reject(new Error('the disk is full'));
+    try {
+      service.upstream.programNext(audio(PARTS, { hang: PARTS.length }));
+      const status = await openSpeech(service, caller).then(
+        async (speech) => `${speech.status} ${await outcomeOf(speech.readAll())}`,
+        () => 'cut',
+      );
+      expect(status).to.match(/^(503 complete|200 cut|cut)$/);
+      await service.upstream.calls[0]?.aborted;
+    } finally {
+      store.put = put;
+    }
+    expect(await charges()).to.deep.equal([]);
+    expect(service.takeErrors().join()).to.include('the asset store failed');
+  });
+
   it('whose caller leaves in the middle is finished, paid once, and can be fetched', async () => {
     const gate = makeGate();
     service.upstream.programNext(audio(LONG_PARTS, { chunkGate: () => gate.passed }));

@@ -55,19 +55,25 @@ async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptio
   const { file, lastEvents, provider } = await options.routes.call(
     { modelId, isTest: input.isTest, signal: run.signal, provider: input.provider },
     async (served, route) => {
+      const ended = new AbortController();
       const call = {
         requestId: run.id,
         upstreamModel: route.upstreamModel,
-        signal: run.signal,
+        signal: AbortSignal.any([run.signal, ended.signal]),
         text: input.text,
         upstreamVoice: input.upstreamVoice,
         speed: input.speed ?? undefined,
         options: input.options,
       };
       const sender = new AudioSender(run);
-      const audio = sender.passOn(audioOf(speechOf(served), call, input.format));
-      const made = await store(run, input, audio, sender, options);
-      return { file: made, lastEvents: sender.lastEvents(), provider: served.name };
+      const audio = begun(sender.passOn(audioOf(speechOf(served), call, input.format)));
+      try {
+        const made = await store(run, input, audio, sender, options);
+        return { file: made, lastEvents: sender.lastEvents(), provider: served.name };
+      } catch (error) {
+        ended.abort(error); // a provider that nobody reads any more
+        throw error;
+      }
     },
     () => run.payload.ingressId !== null && run.eventCount > 0,
   );
@@ -91,6 +97,20 @@ async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptio
     assets: [file],
     cacheKey: input.cacheKey,
   };
+}
+
+async function* fromFirst(
+  first: Promise<IteratorResult<Buffer>>,
+  audio: AsyncGenerator<Buffer>,
+): AsyncGenerator<Buffer> {
+  for (let item = await first; item.done !== true; item = await audio.next()) yield item.value;
+}
+
+/** Asks for the first of it at once: the provider is at work, and heard, while the row and the file are begun. */
+function begun(audio: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  const first = audio.next();
+  first.catch(() => {}); // told to whoever reads
+  return fromFirst(first, audio);
 }
 
 /** Throws what the provider threw, before what the store made of that. */
