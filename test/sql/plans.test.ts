@@ -555,7 +555,7 @@ async function measure(client: pg.Client, data: LargeTables, blocks: Map<string,
     const waiting: Submission[][] = [];
     blocks.set(
       `submit ${size}`,
-      await medianMs(
+      await medianBlocks(
         client,
         async () => {
           const submissions = submissionsOf(data, size);
