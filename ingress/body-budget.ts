@@ -17,15 +17,18 @@ export interface BodyBudget {
 
 /** Bodies up to this never wait: hundreds of them weigh as much as one picture. */
 const SMALL_BODY_BYTES = 64 * 1024;
+/** The semaphore takes time for each unit that is free: counted in bytes it would stand still for half a second. */
+const UNIT_BYTES = 64 * 1024;
 /** Longer than a body takes to arrive over a usual line, shorter than callers' own patience. */
 const PATIENCE_MS = 30_000;
 const RETRY_AFTER_SECONDS = 5;
 
 export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): BodyBudget {
-  const room = new Semaphore(totalBytes);
+  const totalUnits = Math.max(1, Math.floor(totalBytes / UNIT_BYTES));
+  const room = new Semaphore(totalUnits);
 
   async function waitForRoom(ctx: Context, bytes: number): Promise<() => void> {
-    const acquiring = room.acquire(bytes);
+    const acquiring = room.acquire(Math.min(Math.ceil(bytes / UNIT_BYTES), totalUnits));
     const left = Promise.withResolvers<never>();
     // nobody hears it
     const leave = (): void => left.reject(new ServiceError('invalid_json'));
@@ -57,7 +60,7 @@ export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): Bo
         throw new ServiceError('invalid_parameter', { param: 'body', max_bytes: maxBytes });
       }
       if (length <= SMALL_BODY_BYTES) return await work();
-      const release = await waitForRoom(ctx, Math.min(length, totalBytes));
+      const release = await waitForRoom(ctx, length);
       try {
         return await work();
       } finally {
@@ -65,7 +68,7 @@ export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): Bo
       }
     },
     get freeBytes() {
-      return room.getValue();
+      return room.getValue() * UNIT_BYTES;
     },
   };
 }

@@ -28,6 +28,8 @@ import { makePatient } from './patient-pool.ts';
 import { type Engine, makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
+import { makeSpeechTask } from './tasks/audio/speak.ts';
+import { makeTranscriptionTask } from './tasks/audio/transcribe.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
 import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
@@ -94,9 +96,18 @@ export async function startWorker(options: {
     logger,
     concurrency: config.imageConcurrency,
   });
+  const speech = makeSpeechTask({ routes, assets, logger, concurrency: config.speechConcurrency });
+  const transcription = makeTranscriptionTask({
+    routes,
+    assets,
+    logger,
+    concurrency: config.transcriptionConcurrency,
+  });
   const taskList: TaskList = {
     [chat.name]: makePaidTask(chat, executor),
     [images.name]: makePaidTask(images, executor),
+    [speech.name]: makePaidTask(speech, executor),
+    [transcription.name]: makePaidTask(transcription, executor),
     ...makeMaintenanceTasks(pool, store, logger),
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;

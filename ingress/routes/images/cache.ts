@@ -4,16 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { assetKey } from '../../../core/assets/keys.ts';
-import { AssetMissing } from '../../../core/assets/store.ts';
-import { ServiceError } from '../../../core/errors.ts';
 import type { Price } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import { findCachedGeneration, type Generation } from '../../data/images.ts';
-import { claimCachedAnswer } from '../../data/requests.ts';
-import { idempotencyOf } from '../../paid.ts';
+import { areReadable, claimForCached } from '../../result-cache.ts';
 import type { Services } from '../../services.ts';
-import { refusedKey } from '../../submit.ts';
 import type { CastBody } from './character.ts';
 
 /** Changed whenever the same parameters come to mean another picture. */
@@ -55,50 +50,15 @@ export function cacheKeyOf(
     .digest('hex');
 }
 
-/**
- * A result with all its pictures. None under an Idempotency-Key of a request of its own: then that request answers. Takes the key
- * otherwise; throws what submitting throws for a key that is another body's. A store that fails is `generation_failed`: a caller who
- * has paid for the answer is not to pay again because it cannot be read now.
- */
+/** A result with all its pictures, under the caller's Idempotency-Key. */
 export async function findCached(
   ctx: Context,
-  { pool, files, logger }: Pick<Services, 'pool' | 'files' | 'logger'>,
+  services: Pick<Services, 'pool' | 'files' | 'logger'>,
   cacheKey: string,
   rawBody: Buffer,
 ): Promise<Generation | undefined> {
   const { accountId } = callerOf(ctx);
-  const idempotency = idempotencyOf(ctx, rawBody);
-  const found = await findCachedGeneration(pool, accountId, cacheKey);
-  if (found === undefined || !(await areInStore(found, { files, logger }))) return undefined;
-  if (idempotency === undefined) return found;
-  const { outcome, otherRequestId } = await claimCachedAnswer(pool, accountId, idempotency, found.id);
-  switch (outcome) {
-    case 'cached_again':
-      ctx.set('Idempotency-Replayed', 'true');
-      return found;
-    case 'cached':
-      return found;
-    case 'replay':
-      return undefined;
-    default:
-      throw refusedKey(outcome, otherRequestId);
-  }
+  const found = await findCachedGeneration(services.pool, accountId, cacheKey);
+  if (found === undefined || !(await areReadable(services, found.images))) return undefined;
+  return (await claimForCached(ctx, services, found.id, rawBody)) ? found : undefined;
 }
-
-async function areInStore(
-  { id, images }: Generation,
-  { files, logger }: Pick<Services, 'files' | 'logger'>,
-): Promise<boolean> {
-  try {
-    for (const image of images) (await files.store.open(assetKey(image), FIRST_BYTES)).destroy();
-    return true;
-  } catch (error) {
-    logger.error({ err: error, requestId: id }, 'a picture is not in the store');
-    if (error instanceof AssetMissing) return false; // it is made anew
-    throw new ServiceError('generation_failed', {}, { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS });
-  }
-}
-
-const FIRST_BYTES = { start: 0, end: 1 };
-/** A caller tries again after this when the store fails. */
-const STORE_PAUSE_SECONDS = 5;
