@@ -31,7 +31,7 @@ export interface Config {
   readonly maxBodyBytes: number;
   /** The same for a body with pictures in it, JSON or a form. */
   readonly maxImageBodyBytes: number;
-  /** Bytes of large request bodies one ingress has in memory at once; others wait unread. */
+  /** Bytes of large request bodies one ingress has in memory at once, a third of it for callers without a key; others wait unread. */
   readonly bodyBudgetBytes: number;
   /** Where files are kept: `file:///path` or `s3://bucket/prefix?…`; undefined: `assets` in the data folder. */
   readonly assetStore: string | undefined;

@@ -22,8 +22,11 @@ const validate = makeValidator(ChatRequest);
 
 export function chatCompletions(services: Services): Handler {
   return async (ctx) => {
-    const { raw, value } = await readJsonBody(ctx, services.config.maxBodyBytes);
-    const body = validate(value);
+    const { maxBodyBytes } = services.config;
+    const { raw, body } = await services.bodyBudget.withRoom(ctx, maxBodyBytes, async () => {
+      const { raw, value } = await readJsonBody(ctx, maxBodyBytes);
+      return { raw, body: validate(value) };
+    });
     if (body.max_tokens != null && body.max_completion_tokens != null) {
       throw new ServiceError('invalid_parameter', { param: 'max_completion_tokens' });
     }
