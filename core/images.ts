@@ -16,6 +16,8 @@ export const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 export interface StoredInput {
   readonly id: string;
   readonly contentType: string;
+  /** Its length. */
+  readonly bytes: number;
   /** `input` where it says nothing. */
   readonly kind?: 'character';
 }

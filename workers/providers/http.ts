@@ -5,7 +5,7 @@
  * Transport failures are `ProviderError`s; an abort rethrows the signal's reason. What a status means is the adapter's to say.
  */
 import type { LookupFunction } from 'node:net';
-import { type FormData, Pool } from 'undici';
+import { Pool } from 'undici';
 import {
   type Exchange,
   HTTP_LIMITS,
@@ -20,8 +20,8 @@ export interface HttpRequest {
   readonly path: string;
   /** Name, value, name, value: undici's cheapest form. */
   readonly headers: readonly string[];
-  /** A form brings its own content type. */
-  readonly body: string | FormData;
+  /** Pieces are sent one after the other, none copied; their length together belongs to the headers. */
+  readonly body: string | readonly Buffer[];
   readonly signal: AbortSignal;
   /** Instead of the client's limit. */
   readonly maxResponseBytes?: number;
@@ -69,7 +69,9 @@ export function makeHttpClient(
   ): Kind {
     if (exchange.isOver) return exchange;
     const path = pathPrefix + request.path + baseUrl.search;
-    pool.dispatch({ method, path, headers: request.headers as string[], body }, exchange);
+    // it takes pieces too, which its types do not say
+    const sent = body as string | null;
+    pool.dispatch({ method, path, headers: request.headers as string[], body: sent }, exchange);
     return exchange;
   }
 

@@ -27,8 +27,12 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
     const accepted = headers(call.requestId, stream ? 'text/event-stream' : 'application/json');
     return {
       path: call.images.length === 0 ? '/images/generations' : '/images/edits',
-      headers: typeof body === 'string' ? [...accepted, 'content-type', 'application/json'] : accepted,
-      body,
+      ...(typeof body === 'string'
+        ? { headers: [...accepted, 'content-type', 'application/json'], body }
+        : {
+            headers: [...accepted, 'content-type', body.contentType, 'content-length', `${body.byteLength}`],
+            body: body.pieces,
+          }),
       signal: call.signal,
       maxResponseBytes: MAX_ANSWER_BYTES * (stream ? 1 + call.partialImages : 1),
     };

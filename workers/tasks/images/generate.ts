@@ -2,7 +2,6 @@
  * images/generate: pictures from a prompt, or from other pictures, streamed or whole. Pictures go to the store before the request is
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
-import { Semaphore } from 'async-mutex';
 import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import type { RunAssets } from '../../assets.ts';
+import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
@@ -31,8 +31,8 @@ export interface ImageTaskOptions {
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
   readonly logger: Logger;
-  /** Requests whose pictures may be in this worker's memory at once. */
-  readonly concurrency: number;
+  /** In turn: their pictures are in this worker's memory. */
+  readonly places: Places;
 }
 
 type Counts = Readonly<Record<string, unknown>> | null;
@@ -44,7 +44,6 @@ interface Made extends Finished {
 }
 
 export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput> {
-  const places = new Semaphore(options.concurrency);
   return {
     name: IMAGE_TASK,
     // whole pictures nobody has seen may be made again; of a stream a partial one may have been seen
@@ -52,11 +51,15 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     isCollected: true,
     hasInputFiles: true,
     perform: (run, input) =>
-      places.runExclusive(() => {
-        run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options);
-      }),
+      options.places.inTurn(
+        { accountId: run.payload.accountId, inputBytes: inputBytesOf(input), signal: run.signal },
+        () => perform(run, input, options),
+      ),
   };
+}
+
+function inputBytesOf({ images, mask }: ImageJobInput): number {
+  return images.reduce((sum, { bytes }) => sum + bytes, mask?.bytes ?? 0);
 }
 
 async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
