@@ -61,6 +61,23 @@ export async function serveAsset(
   else await send(ctx, services, asset, body);
 }
 
+/** The whole file as the answer to a request that is no read of it: no conditions, no ranges. */
+export async function answerWithAsset(
+  ctx: Context,
+  services: Serving,
+  found: Asset | undefined,
+): Promise<void> {
+  const asset = requireLive(found);
+  const body = await openFile(services, asset, undefined);
+  ctx.status = 200;
+  ctx.set('Content-Type', asset.contentType);
+  ctx.set('Content-Length', String(asset.bytes));
+  ctx.set('Cache-Control', 'private, no-store');
+  ctx.set('X-Content-Type-Options', 'nosniff');
+  ctx.respond = false; // from here on the response is written by hand
+  await send(ctx, services, asset, body);
+}
+
 /** What an answer says of the file, with or without its bytes; errors say none of it. */
 function describe(ctx: Context, asset: Asset, tag: string, caching: string): void {
   ctx.set('ETag', tag);

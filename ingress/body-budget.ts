@@ -36,6 +36,8 @@ export interface BodyBudgetOptions {
 
 /** Bodies up to this never wait: hundreds of them weigh as much as one picture. */
 const SMALL_BODY_BYTES = 64 * 1024;
+/** The semaphore takes time for each unit that is free: counted in bytes it would stand still for half a second. */
+const UNIT_BYTES = 64 * 1024;
 /** Longer than a body takes to arrive over a usual line, shorter than callers' own patience. */
 const PATIENCE_MS = 30_000;
 const RETRY_AFTER_SECONDS = 5;
@@ -93,25 +95,27 @@ export function makeBodyBudget(options: BodyBudgetOptions): BodyBudget {
 
 /** A room and who is in it, or waits for it. */
 function makeRoom(totalBytes: number, mostBodies: number) {
-  const room = new Semaphore(totalBytes);
-  const shareBytes = Math.ceil(totalBytes / 2);
+  const total = unitsOf(totalBytes);
+  const room = new Semaphore(total);
+  const mostOfCaller = Math.ceil(total / 2);
   const callers = new Map<string, { readonly share: Semaphore; bodies: number }>();
 
   return {
     /** First the caller's own share: bodies that wait for it keep nobody else waiting. */
     async take(name: string, bytes: number, givenUp: Promise<never>): Promise<Release> {
-      const caller = callers.get(name) ?? { share: new Semaphore(shareBytes), bodies: 0 };
+      const caller = callers.get(name) ?? { share: new Semaphore(mostOfCaller), bodies: 0 };
       callers.set(name, caller);
       caller.bodies += 1;
       const leave = (): void => {
         caller.bodies -= 1;
         if (caller.bodies === 0) callers.delete(name);
       };
-      const weight = Math.max(Math.min(bytes, shareBytes), Math.ceil(shareBytes / mostBodies));
+      const units = unitsOf(bytes);
+      const weight = Math.max(Math.min(units, mostOfCaller), Math.ceil(mostOfCaller / mostBodies));
       let releaseShare: Release | undefined;
       try {
         releaseShare = await acquire(caller.share, weight, givenUp);
-        const releaseRoom = await acquire(room, Math.min(bytes, totalBytes), givenUp);
+        const releaseRoom = await acquire(room, Math.min(units, total), givenUp);
         return () => {
           releaseRoom();
           releaseShare?.();
@@ -124,9 +128,13 @@ function makeRoom(totalBytes: number, mostBodies: number) {
       }
     },
     get freeBytes() {
-      return room.getValue();
+      return room.getValue() * UNIT_BYTES;
     },
   };
+}
+
+function unitsOf(bytes: number): number {
+  return Math.ceil(bytes / UNIT_BYTES);
 }
 
 async function acquire(semaphore: Semaphore, weight: number, givenUp: Promise<never>): Promise<Release> {

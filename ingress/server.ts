@@ -6,6 +6,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
 import { makeAssetFiles } from '../core/assets/files.ts';
 import type { AssetStore } from '../core/assets/store.ts';
+import { makeAudioMeter } from '../core/audio/measure.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool } from '../core/database.ts';
@@ -108,6 +109,7 @@ export async function startIngress(options: {
     onError('the rate limiter counts by itself: Redis does not answer'),
   );
   const inspector = makeInspector(config);
+  const audioMeter = makeAudioMeter();
   const now = (): Date => new Date();
   const pageViews = makePageViewCounter({ pool, now, onError: onError('page views were not written') });
   const heartbeat = await startHeartbeat({
@@ -129,6 +131,7 @@ export async function startIngress(options: {
     relay,
     load,
     inspector,
+    audioMeter,
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
     bodyBudget: makeBodyBudget({
       keyedBytes: config.bodyBudgetBytes - keylessBytes,
@@ -175,6 +178,7 @@ export async function startIngress(options: {
           await pageViews.close();
           counters.close();
           await inspector.close();
+          await audioMeter.close();
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();

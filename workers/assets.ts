@@ -5,6 +5,7 @@
 import type { AssetDraft, AssetFile, AssetFiles } from '../core/assets/files.ts';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { Pool } from '../core/database.ts';
+import { ServiceError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import { findInputIds } from './data/assets.ts';
 import type { Run } from './run.ts';
@@ -35,4 +36,20 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
       }
     },
   };
+}
+
+/** The same, for a run: a store that cannot be written to or read is no fault of the request, which may be made again. */
+export function sayingWhatFailed(assets: RunAssets, run: Run, logger: Logger): RunAssets {
+  const failed = (error: unknown): never => throwStoreFailure(error, run, logger);
+  return {
+    ...assets,
+    put: (one, drafts) => assets.put(one, drafts).catch(failed),
+    readInput: (one, input, maxBytes) => assets.readInput(one, input, maxBytes).catch(failed),
+  };
+}
+
+export function throwStoreFailure(error: unknown, { signal, id }: Run, logger: Logger): never {
+  if (signal.aborted) throw error;
+  logger.error({ err: error, requestId: id }, 'the asset store failed');
+  throw new ServiceError('generation_failed', {}, { cause: error });
 }

@@ -1,6 +1,6 @@
 /**
- * The queue engine of one worker: two runners, so that heavy jobs, which wait for their turn and hold files, never take the slots of
- * light ones. To the database both are one pool: heartbeats, rescue and leaving know it by one name.
+ * The queue engine of one worker: a runner for each lane, so that heavy jobs, which wait for their turn and hold files, never take the
+ * slots of light ones. To the database all are one pool: heartbeats, rescue and leaving know it by one name.
  */
 import { EventEmitter } from 'node:events';
 import {
@@ -22,13 +22,13 @@ export interface Lane {
   readonly concurrency: number;
   /** Jobs fetched at once; as many may lie here, unseen by other workers, while all slots are taken. */
   readonly fetchSize: number;
-  /** After a fetch that found nothing: no other for about this long, however many jobs of the other lane are announced. */
+  /** After a fetch that found nothing: no other for about this long, however many jobs of other lanes are announced. */
   readonly refetchDelayMs?: number;
   readonly cronItems: readonly ParsedCronItem[];
 }
 
-/** Two of them listen. */
-const ENGINE_POOL_SIZE = 7;
+/** Three of them listen, one for each lane. */
+const ENGINE_POOL_SIZE = 8;
 /** The engine notes finished jobs together, this long after the first; the caller's answer does not wait for it. */
 const COMPLETE_BATCH_DELAY_MS = 25;
 

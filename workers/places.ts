@@ -3,11 +3,22 @@
  * but a slot of the queue's heavy lane. Next is the account with the fewest under way, and none takes every place.
  */
 
+/** Bytes of inputs in this worker's memory, of all that have places; a single request may be larger when it is alone. */
+export interface InputBudget {
+  readonly totalBytes: number;
+  usedBytes: number;
+  /** Called when some are free again. */
+  readonly onFree: Set<() => void>;
+}
+
+export function makeInputBudget(totalBytes: number): InputBudget {
+  return { totalBytes, usedBytes: 0, onFree: new Set() };
+}
+
 export interface PlacesOptions {
   /** Requests at once. */
   readonly count: number;
-  /** Of their inputs, together; a single request may be larger when it is alone. */
-  readonly inputBytes: number;
+  readonly inputs: InputBudget;
 }
 
 export interface Turn {
@@ -36,17 +47,17 @@ interface Waiting extends Turn {
   readonly begin: () => void;
 }
 
-export function makePlaces({ count, inputBytes }: PlacesOptions): Places {
+export function makePlaces({ count, inputs }: PlacesOptions): Places {
   const mostOfAccount = Math.max(1, count - Math.max(1, Math.floor(count * OTHERS_SHARE)));
-  const mostBytesOfAccount = inputBytes * ACCOUNT_BYTES_SHARE;
-  const all: Use = { places: 0, bytes: 0 };
+  const mostBytesOfAccount = inputs.totalBytes * ACCOUNT_BYTES_SHARE;
+  let taken = 0;
   const byAccount = new Map<string, Use>();
   const waiting = new Set<Waiting>();
 
   const useOf = (accountId: string): Use => byAccount.get(accountId) ?? { places: 0, bytes: 0 };
 
   function next(): Waiting | undefined {
-    if (all.places >= count) return undefined;
+    if (taken >= count) return undefined;
     // the order of arrival among those of accounts with as much under way
     const inOrder = [...waiting].sort((a, b) => useOf(a.accountId).places - useOf(b.accountId).places);
     let areBytesTaken = false;
@@ -56,7 +67,7 @@ export function makePlaces({ count, inputBytes }: PlacesOptions): Places {
       if (turn.inputBytes === 0) return true;
       if (own.bytes > 0 && own.bytes + turn.inputBytes > mostBytesOfAccount) return false;
       // smaller ones behind it would keep a large one waiting for ever
-      areBytesTaken ||= all.bytes > 0 && all.bytes + turn.inputBytes > inputBytes;
+      areBytesTaken ||= inputs.usedBytes > 0 && inputs.usedBytes + turn.inputBytes > inputs.totalBytes;
       return !areBytesTaken;
     });
   }
@@ -71,10 +82,10 @@ export function makePlaces({ count, inputBytes }: PlacesOptions): Places {
 
   function note({ accountId, inputBytes: bytes }: Turn, by: 1 | -1): void {
     const own = useOf(accountId);
-    for (const use of [all, own]) {
-      use.places += by;
-      use.bytes += by * bytes;
-    }
+    taken += by;
+    own.places += by;
+    own.bytes += by * bytes;
+    inputs.usedBytes += by * bytes;
     if (own.places === 0) byAccount.delete(accountId);
     else byAccount.set(accountId, own);
   }
@@ -99,6 +110,7 @@ export function makePlaces({ count, inputBytes }: PlacesOptions): Places {
     });
   }
 
+  inputs.onFree.add(admit);
   return {
     async inTurn(turn, work) {
       turn.signal.throwIfAborted();
@@ -107,7 +119,7 @@ export function makePlaces({ count, inputBytes }: PlacesOptions): Places {
         return await work();
       } finally {
         note(turn, -1);
-        admit();
+        for (const look of inputs.onFree) look();
       }
     },
   };

@@ -18,10 +18,12 @@ import { makeRunAssets } from './assets.ts';
 import { type Lane, makeEnginePool, startEngine } from './engine.ts';
 import { makePaidTask } from './executor.ts';
 import { makePatient } from './patient-pool.ts';
-import { makePlaces } from './places.ts';
+import { makeInputBudget, makePlaces } from './places.ts';
 import { makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
+import { makeSpeechTask } from './tasks/audio/speak.ts';
+import { makeTranscriptionTask } from './tasks/audio/transcribe.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
 import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
@@ -40,8 +42,18 @@ const DRAIN_MS = 15_000;
 
 /** Jobs that may wait here for each place: among so many accounts can be treated alike. They hold no more than their payload. */
 const HEAVY_SLOTS_A_PLACE = 8;
-/** Every chat is announced to the heavy lane too: it is not to ask each time. */
-const HEAVY_REFETCH_DELAY_MS = 100;
+/** Every chat is announced to the heavy lanes too: they are not to ask each time. */
+const HEAVY_REFETCH_DELAY_MS = 50;
+
+/** For requests that wait for one of so many places. */
+function heavyLane(places: number): Omit<Lane, 'taskList'> {
+  return {
+    concurrency: places * HEAVY_SLOTS_A_PLACE,
+    fetchSize: places,
+    refetchDelayMs: HEAVY_REFETCH_DELAY_MS,
+    cronItems: [],
+  };
+}
 
 export async function startWorker(options: {
   config: Config;
@@ -83,12 +95,21 @@ export async function startWorker(options: {
 
   const executor = { config, workerId, pool, bus, logger, settler, active, assets };
   const chat = makeChatTask(routes);
+  const inputs = makeInputBudget(config.inputBudgetBytes);
   const images = makeImageTask({
     routes,
     assets,
     signer: makeSigner(config),
     logger,
-    places: makePlaces({ count: config.imageConcurrency, inputBytes: config.inputBudgetBytes }),
+    places: makePlaces({ count: config.imageConcurrency, inputs }),
+  });
+  const audioPlaces = (count: number) => makePlaces({ count, inputs });
+  const speech = makeSpeechTask({ routes, assets, logger, places: audioPlaces(config.speechConcurrency) });
+  const transcription = makeTranscriptionTask({
+    routes,
+    assets,
+    logger,
+    places: audioPlaces(config.transcriptionConcurrency),
   });
   const light: Lane = {
     taskList: {
@@ -99,12 +120,16 @@ export async function startWorker(options: {
     fetchSize: config.workerConcurrency,
     cronItems: CRON_ITEMS,
   };
-  const heavy: Lane = {
+  const pictures: Lane = {
+    ...heavyLane(config.imageConcurrency),
     taskList: { [images.name]: makePaidTask(images, executor) },
-    concurrency: config.imageConcurrency * HEAVY_SLOTS_A_PLACE,
-    fetchSize: config.imageConcurrency,
-    refetchDelayMs: HEAVY_REFETCH_DELAY_MS,
-    cronItems: [],
+  };
+  const audio: Lane = {
+    ...heavyLane(config.speechConcurrency + config.transcriptionConcurrency),
+    taskList: {
+      [speech.name]: makePaidTask(speech, executor),
+      [transcription.name]: makePaidTask(transcription, executor),
+    },
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;
   const enginePool = makePatient(
@@ -116,7 +141,7 @@ export async function startWorker(options: {
   const engine = await startEngine({
     poolId: `pool-${workerId}`,
     enginePool,
-    lanes: [light, heavy],
+    lanes: [light, pictures, audio],
     drainMs: DRAIN_MS,
     logger,
   });

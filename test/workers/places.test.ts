@@ -1,7 +1,7 @@
 /** Whose turn it is among heavy requests, and that waiting takes nothing from anybody. */
 import { expect } from 'chai';
 import { afterEach, describe, it } from 'mocha';
-import { makePlaces, type Places } from '../../workers/places.ts';
+import { makeInputBudget, makePlaces, type Places } from '../../workers/places.ts';
 import { makeGate } from '../helpers/service.ts';
 
 const KIB = 1024;
@@ -44,16 +44,16 @@ describe('places for heavy requests', () => {
   }
 
   it('are never all taken by one account, unless there is one only', async () => {
-    places = makePlaces({ count: 4, inputBytes: 0 });
+    places = makePlaces({ count: 4, inputs: makeInputBudget(0) });
     await askAll(['a1', 'a2', 'a3', 'a4', 'b1', 'b2']);
     expect(begun).to.deep.equal(['a1', 'a2', 'a3', 'b1']);
-    places = makePlaces({ count: 1, inputBytes: 0 });
+    places = makePlaces({ count: 1, inputs: makeInputBudget(0) });
     await askAll(['c1', 'c2']);
     expect(begun.slice(4)).to.deep.equal(['c1']);
   });
 
   it('go next to the account with the fewest under way, in the order of arrival among equals', async () => {
-    places = makePlaces({ count: 4, inputBytes: 0 });
+    places = makePlaces({ count: 4, inputs: makeInputBudget(0) });
     await askAll(['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'c1']);
     await end('a1');
     expect(begun.slice(4)).to.deep.equal(['c1']);
@@ -65,7 +65,7 @@ describe('places for heavy requests', () => {
   });
 
   it('wait for room for their inputs; those without any do not', async () => {
-    places = makePlaces({ count: 8, inputBytes: 10 * KIB });
+    places = makePlaces({ count: 8, inputs: makeInputBudget(10 * KIB) });
     await askAll(['a1', 'b1'], 5 * KIB);
     await askAll(['c1'], 5 * KIB);
     await askAll(['d1'], KIB);
@@ -79,7 +79,7 @@ describe('places for heavy requests', () => {
   });
 
   it('give no account more than half the room for inputs, and one alone what it needs', async () => {
-    places = makePlaces({ count: 8, inputBytes: 10 * KIB });
+    places = makePlaces({ count: 8, inputs: makeInputBudget(10 * KIB) });
     await askAll(['a1', 'a2', 'a3', 'b1'], 2 * KIB);
     expect(begun).to.deep.equal(['a1', 'a2', 'b1']);
     for (const name of ['a1', 'a2', 'b1', 'a3']) await end(name);
@@ -88,7 +88,7 @@ describe('places for heavy requests', () => {
   });
 
   it('are left by who is stopped while waiting, and by work that fails', async () => {
-    places = makePlaces({ count: 1, inputBytes: 0 });
+    places = makePlaces({ count: 1, inputs: makeInputBudget(0) });
     await askAll(['a1']);
     const stop = new AbortController();
     const stopped = ask('b1', 0, stop.signal).catch((error: unknown) => error);

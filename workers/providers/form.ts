@@ -41,3 +41,8 @@ export function formBody(
     pieces,
   };
 }
+
+/** Name, value, name, value. */
+export function formHeaders({ contentType, byteLength }: FormBody): readonly string[] {
+  return ['content-type', contentType, 'content-length', `${byteLength}`];
+}

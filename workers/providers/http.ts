@@ -68,7 +68,8 @@ export function makeHttpClient(
     exchange: Kind,
   ): Kind {
     if (exchange.isOver) return exchange;
-    const path = pathPrefix + request.path + baseUrl.search;
+    const search = request.path.includes('?') ? baseUrl.search.replace('?', '&') : baseUrl.search;
+    const path = pathPrefix + request.path + search;
     // it takes pieces too, which its types do not say
     const sent = body as string | null;
     pool.dispatch({ method, path, headers: request.headers as string[], body: sent }, exchange);

@@ -7,13 +7,14 @@ import { IMAGE_TASK, type ImageJobInput, type StoredInput } from '../../../core/
 import { quoteImages } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import type { Generation } from '../../data/images.ts';
+import { runPaidWithInputs, storeInputs } from '../../inputs.ts';
 import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
-import { type PaidRequest, runPaid } from '../../paid.ts';
+import type { PaidRequest } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
 import { type CastBody, withCharacter } from './character.ts';
 import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
-import type { ImageBody, InputPicture } from './read.ts';
+import type { ImageBody } from './read.ts';
 
 type Operation = ImageJobInput['operation'];
 
@@ -25,9 +26,6 @@ type Prepared =
       readonly wanted: Wanted & { readonly isStream: boolean };
     }
   | { readonly kind: 'paid'; readonly request: PaidRequest; readonly inputs: readonly StoredInput[] };
-
-/** A caller whose pictures could not be kept tries again after this. */
-const STORE_PAUSE_SECONDS = 5;
 
 /** `read` ends with check 5; the pictures it gives are let go before the provider is waited for. */
 export async function submitImages(
@@ -45,18 +43,7 @@ export async function submitImages(
     await answerFromCache(ctx, services, prepared.found, { ...prepared.wanted, operation });
     return;
   }
-  const ids = prepared.inputs.map(({ id }) => id);
-  let isAccepted = false;
-  try {
-    await runPaid(ctx, services, prepared.request, (outcome) => {
-      isAccepted = outcome === 'accepted';
-      if (!isAccepted) void services.files.discard(ids);
-    });
-  } catch (error) {
-    // housekeeping finds what a request that was accepted leaves
-    if (!isAccepted) await services.files.discard(ids);
-    throw error;
-  }
+  await runPaidWithInputs(ctx, services, prepared.request, prepared.inputs);
 }
 
 async function prepare(
@@ -81,7 +68,9 @@ async function prepare(
   const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey);
   if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
 
-  const inputs = await storeInputs(ctx, services, body);
+  // the caller's pictures, then the mask
+  const sent = body.mask === undefined ? body.pictures : [...body.pictures, body.mask];
+  const inputs = await storeInputs(ctx, services, sent);
   const input: ImageJobInput = {
     operation,
     isTest,
@@ -127,33 +116,4 @@ function pictureOf({ character }: CastBody): StoredInput[] {
   if (character?.picture === undefined) return [];
   const { id, contentType, bytes } = character.picture;
   return [{ id, contentType, bytes, kind: 'character' }];
-}
-
-/** The caller's pictures, then the mask. Only their names ride in the job. */
-async function storeInputs(
-  ctx: Context,
-  { files, logger }: Services,
-  { pictures, mask }: Pick<ImageBody, 'pictures' | 'mask'>,
-): Promise<readonly StoredInput[]> {
-  const all: InputPicture[] = mask === undefined ? [...pictures] : [...pictures, mask];
-  if (all.length === 0) return [];
-  const { requestId } = ctx.state;
-  const drafts = all.map(({ bytes, contentType }, position) => ({
-    kind: 'input' as const,
-    position,
-    contentType,
-    body: bytes,
-    maxBytes: bytes.length,
-  }));
-  const stored = await files
-    .put({ accountId: callerOf(ctx).accountId, requestId }, drafts)
-    .catch((error: unknown) => {
-      logger.error({ err: error, requestId }, 'the asset store failed');
-      throw new ServiceError(
-        'generation_failed',
-        {},
-        { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
-      );
-    });
-  return stored.map(({ id, contentType, bytes }) => ({ id, contentType, bytes }));
 }

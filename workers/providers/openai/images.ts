@@ -1,4 +1,5 @@
 /** Pictures from a server of the OpenAI convention: generations, edits, and both as streams. */
+import { formHeaders } from '../form.ts';
 import type { HttpClient, HttpRequest } from '../http.ts';
 import { type ImageCall, type ImageEvent, type ImageProvider, ProviderError } from '../provider.ts';
 import { isObject, statusError } from './errors.ts';
@@ -30,7 +31,7 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
       ...(typeof body === 'string'
         ? { headers: [...accepted, 'content-type', 'application/json'], body }
         : {
-            headers: [...accepted, 'content-type', body.contentType, 'content-length', `${body.byteLength}`],
+            headers: [...accepted, ...formHeaders(body)],
             body: body.pieces,
           }),
       signal: call.signal,

@@ -3,7 +3,6 @@
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
 import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
-import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageDetails,
@@ -16,7 +15,7 @@ import {
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import type { RunAssets } from '../../assets.ts';
+import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
 import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
@@ -84,20 +83,6 @@ async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions
     made.map((one, position) => draftOf(one, position, input)),
   );
   return outcomeOf(run, input, made, stored, provider);
-}
-
-/** A store that cannot be written to or read is no fault of the request: it may be made again. */
-function sayingWhatFailed(assets: RunAssets, { signal, id }: Run, logger: Logger): RunAssets {
-  const failed = (error: unknown): never => {
-    if (signal.aborted) throw error;
-    logger.error({ err: error, requestId: id }, 'the asset store failed');
-    throw new ServiceError('generation_failed', {}, { cause: error });
-  };
-  return {
-    ...assets,
-    put: (run, drafts) => assets.put(run, drafts).catch(failed),
-    readInput: (run, input, maxBytes) => assets.readInput(run, input, maxBytes).catch(failed),
-  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */
