@@ -67,8 +67,10 @@ export interface Config {
 
   /** Jobs one worker process runs at once: what matters is requests waiting on providers. */
   readonly workerConcurrency: number;
-  /** Image requests one worker process has under way at once: their pictures are in its memory. */
+  /** Image requests one worker process has under way at once. */
   readonly imageConcurrency: number;
+  /** Bytes of image answers, as providers send them, that one worker process has in memory at once. */
+  readonly imageAnswerBytes: number;
   readonly heartbeatSeconds: number;
   /** Silence after which a process is taken for dead. */
   readonly deadAfterSeconds: number;
@@ -123,6 +125,7 @@ export function loadConfig(env: Environment = process.env): Config {
 
     workerConcurrency: wholeNumber(env, 'WORKER_CONCURRENCY', 1000, 1, 10_000),
     imageConcurrency: wholeNumber(env, 'IMAGE_CONCURRENCY', 64, 1, 10_000),
+    imageAnswerBytes: wholeNumber(env, 'IMAGE_ANSWER_MB', 64, 1, 65_536) * 1024 * 1024,
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 

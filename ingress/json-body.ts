@@ -1,6 +1,7 @@
 /**
  * Check 5, first half: reads a JSON body, cut off at the limit while it arrives. The bytes are hashed for idempotency where asked.
  */
+import { type BulkyJson, parseBulkyJson } from '../core/bulky-json.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
 import { readRawBody } from './raw-body.ts';
@@ -20,6 +21,20 @@ export async function readJsonBody(ctx: Context, maxBytes: number): Promise<Json
   return parsed(await readRawBody(ctx, maxBytes));
 }
 
+/**
+ * For bodies with files in them as base64, which are decoded where they lie: `raw` is no longer what was sent once one was taken,
+ * and `value` names them.
+ */
+export async function readBulkyJsonBody(
+  ctx: Context,
+  maxBytes: number,
+): Promise<JsonBody & Omit<BulkyJson, 'value'>> {
+  requireJsonType(ctx);
+  const raw = await readRawBody(ctx, maxBytes);
+  const { value, isLong, bytesOf } = checked(() => parseBulkyJson(raw));
+  return { raw, value: requireShallow(value), isLong, bytesOf };
+}
+
 /** For what needs no body: none is the empty object. */
 export async function readOptionalJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
   const raw = await readRawBody(ctx, maxBytes);
@@ -34,15 +49,22 @@ function requireJsonType(ctx: Context): void {
 }
 
 function parsed(raw: Buffer): JsonBody {
-  let value: unknown;
+  const value = checked<unknown>(() => JSON.parse(raw.toString('utf8')));
+  return { raw, value: requireShallow(value) };
+}
+
+function checked<Result>(parse: () => Result): Result {
   try {
-    value = JSON.parse(raw.toString('utf8'));
+    return parse();
   } catch (error) {
     throw new ServiceError('invalid_json', {}, { cause: (error as Error).name });
   }
+}
+
+function requireShallow(value: unknown): unknown {
   if (isDeeperThan(MAX_DEPTH, value))
     throw new ServiceError('invalid_parameter', { param: 'body', max_depth: MAX_DEPTH });
-  return { raw, value };
+  return value;
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {

@@ -93,6 +93,7 @@ export async function startWorker(options: {
     signer: makeSigner(config),
     logger,
     concurrency: config.imageConcurrency,
+    answerBytes: config.imageAnswerBytes,
   });
   const taskList: TaskList = {
     [chat.name]: makePaidTask(chat, executor),

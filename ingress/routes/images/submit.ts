@@ -125,8 +125,8 @@ async function prepare(
 /** The character's picture, behind those of the caller: a mask is for the first. */
 function pictureOf({ character }: CastBody): StoredInput[] {
   if (character?.picture === undefined) return [];
-  const { id, contentType } = character.picture;
-  return [{ id, contentType, kind: 'character' }];
+  const { id, contentType, byteLength } = character.picture;
+  return [{ id, contentType, byteLength, kind: 'character' }];
 }
 
 /** The caller's pictures, then the mask. Only their names ride in the job. */
@@ -155,5 +155,5 @@ async function storeInputs(
         { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
       );
     });
-  return stored.map(({ id, contentType }) => ({ id, contentType }));
+  return stored.map(({ id, contentType, bytes }) => ({ id, contentType, byteLength: bytes }));
 }

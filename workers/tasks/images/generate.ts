@@ -22,8 +22,9 @@ import { type ImageCall, type ImageProvider, ProviderError } from '../../provide
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
-import { callOf, imageOf, loadInputs } from './call.ts';
+import { callOf, imageOf } from './call.ts';
 import { type Finished, finishPicture, type Origin } from './pictures.ts';
+import { makeRooms, type Rooms } from './room.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
@@ -31,8 +32,10 @@ export interface ImageTaskOptions {
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
   readonly logger: Logger;
-  /** Requests whose pictures may be in this worker's memory at once. */
+  /** Requests under way at once. */
   readonly concurrency: number;
+  /** Of answers in memory at once, as they come from providers. */
+  readonly answerBytes: number;
 }
 
 type Counts = Readonly<Record<string, unknown>> | null;
@@ -45,6 +48,7 @@ interface Made extends Finished {
 
 export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput> {
   const places = new Semaphore(options.concurrency);
+  const rooms = makeRooms(options.answerBytes);
   return {
     name: IMAGE_TASK,
     // whole pictures nobody has seen may be made again; of a stream a partial one may have been seen
@@ -54,46 +58,74 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     perform: (run, input) =>
       places.runExclusive(() => {
         run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options);
+        return perform(run, input, options, rooms);
       }),
   };
 }
 
-async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
+async function perform(
+  run: Run,
+  input: ImageJobInput,
+  options: ImageTaskOptions,
+  rooms: Rooms,
+): Promise<Outcome> {
   const { routes, signer, logger } = options;
-  const assets = sayingWhatFailed(options.assets, run, logger);
-  const inputs = await loadInputs(run, input, assets);
-  const { made, provider } = await routes.call(
-    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
-    async (served, route) => {
-      const call = callOf(run, input, route.upstreamModel, inputs);
-      const work = run.payload.isStream ? makeStreamed : makeWhole;
-      return {
-        made: await work(run, input, imageOf(served), call, { assets, signer }),
-        provider: served.name,
-      };
-    },
-    () => run.events.length > 0,
-  );
-  run.signal.throwIfAborted();
-  const stored = await assets.put(
-    run,
-    made.map((one, position) => draftOf(one, position, input)),
-  );
-  return outcomeOf(run, input, made, stored, provider);
+  const { assets, failure } = sayingWhatFailed(options.assets, run, logger);
+  const room = rooms.for(input);
+  try {
+    const { made, provider } = await routes.call(
+      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+      async (served, route) => {
+        const call = callOf(run, input, route.upstreamModel, assets, room.enter);
+        const work = run.payload.isStream ? makeStreamed : makeWhole;
+        try {
+          return {
+            made: await work(run, input, imageOf(served), call, { assets, signer }),
+            provider: served.name,
+          };
+        } catch (error) {
+          throw failure() ?? error; // a picture that could not be read is not the provider's fault
+        }
+      },
+      () => run.events.length > 0,
+    );
+    run.signal.throwIfAborted();
+    const stored = await assets.put(
+      run,
+      made.map((one, position) => draftOf(one, position, input)),
+    );
+    return outcomeOf(run, input, made, stored, provider);
+  } finally {
+    room.leave();
+  }
 }
 
 /** A store that cannot be written to or read is no fault of the request: it may be made again. */
-function sayingWhatFailed(assets: RunAssets, { signal, id }: Run, logger: Logger): RunAssets {
-  const failed = (error: unknown): never => {
-    if (signal.aborted) throw error;
+function sayingWhatFailed(
+  assets: RunAssets,
+  { signal, id }: Run,
+  logger: Logger,
+): { assets: RunAssets; failure: () => ServiceError | undefined } {
+  let failure: ServiceError | undefined;
+  const noteFailure = (error: unknown): void => {
+    if (signal.aborted || failure !== undefined) return;
     logger.error({ err: error, requestId: id }, 'the asset store failed');
-    throw new ServiceError('generation_failed', {}, { cause: error });
+    failure = new ServiceError('generation_failed', {}, { cause: error });
+  };
+  const failed = (error: unknown): never => {
+    noteFailure(error);
+    throw failure ?? error;
   };
   return {
-    ...assets,
-    put: (run, drafts) => assets.put(run, drafts).catch(failed),
-    readInput: (run, input, maxBytes) => assets.readInput(run, input, maxBytes).catch(failed),
+    failure: () => failure,
+    assets: {
+      ...assets,
+      put: (run, drafts) => assets.put(run, drafts).catch(failed),
+      async openInput(run, input) {
+        const file = await assets.openInput(run, input).catch(failed);
+        return file.once('error', noteFailure);
+      },
+    },
   };
 }
 
