@@ -8,7 +8,12 @@ export const MODELS = { instant: 'mock-0ms', slow: 'mock-50ms', stream: 'mock-st
 export type ModelName = (typeof MODELS)[keyof typeof MODELS];
 
 /** Image models of the mock, which waits as long as the name says. The second holds many requests at the provider at once. */
-export const IMAGE_MODELS = { instant: 'mock-image-0ms', slow: 'mock-image-1000ms' } as const;
+export const IMAGE_MODELS = {
+  instant: 'mock-image-0ms',
+  slow: 'mock-image-1000ms',
+  /** Sends PNG whatever was asked for. */
+  stubborn: 'mock-image-png-0ms',
+} as const;
 export const IMAGES_PER_REQUEST = 4;
 export const IMAGE_SIDE = 1024;
 /** Of the noise that stands for a picture: 2 MB of PNG at 1024×1024. */

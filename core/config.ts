@@ -71,7 +71,7 @@ export interface Config {
 
   /** Jobs one worker process runs at once: what matters is requests waiting on providers. */
   readonly workerConcurrency: number;
-  /** Image requests one worker process has under way at once: their pictures are in its memory. */
+  /** Image requests one worker process has under way at once. */
   readonly imageConcurrency: number;
   /** Bytes of callers' files that one worker process has in memory at once; requests with more wait for their turn. */
   readonly inputBudgetBytes: number;
@@ -79,6 +79,8 @@ export interface Config {
   readonly speechConcurrency: number;
   /** Transcriptions whose audio (up to 25 MB each) may be in one worker's memory at once. */
   readonly transcriptionConcurrency: number;
+  /** Bytes of image answers, as providers send them, that one worker process has in memory at once. */
+  readonly imageAnswerBytes: number;
   readonly heartbeatSeconds: number;
   /** Silence after which a process is taken for dead. */
   readonly deadAfterSeconds: number;
@@ -138,6 +140,7 @@ export function loadConfig(env: Environment = process.env): Config {
     inputBudgetBytes: wholeNumber(env, 'INPUT_BUDGET_MB', 128, 1, 65_536) * 1024 * 1024,
     speechConcurrency: wholeNumber(env, 'SPEECH_CONCURRENCY', 200, 1, 10_000),
     transcriptionConcurrency: wholeNumber(env, 'TRANSCRIPTION_CONCURRENCY', 16, 1, 10_000),
+    imageAnswerBytes: wholeNumber(env, 'IMAGE_ANSWER_MB', 64, 1, 65_536) * 1024 * 1024,
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 

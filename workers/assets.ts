@@ -2,6 +2,7 @@
  * The files of a run: what it made is put before the request is settled, and shown from then on; what the caller sent is read, and
  * goes when the request has ended. A run that ends without settling leaves its files to housekeeping.
  */
+import type { Readable } from 'node:stream';
 import type { AssetDraft, AssetFile, AssetFiles } from '../core/assets/files.ts';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { Pool } from '../core/database.ts';
@@ -17,6 +18,8 @@ export interface RunAssets {
   /** All or none, stopped with the run. The answer goes into the outcome's `assets`; partial pictures only into events. */
   put(run: Run, drafts: readonly AssetDraft[]): Promise<readonly AssetFile[]>;
   readInput(run: Run, input: InputFile, maxBytes: number): Promise<Buffer>;
+  /** Its bytes as they are read; stopped with the run. */
+  openInput(run: Run, input: InputFile): Promise<Readable>;
   /** Of a request that has ended. Never throws: what cannot be deleted now is housekeeping's. */
   discardInputs(requestId: string): Promise<void>;
 }
@@ -28,6 +31,8 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
       files.put({ accountId: run.payload.accountId, requestId: run.id }, drafts, run.signal),
     readInput: (run, input, maxBytes) =>
       files.store.read(assetKey({ kind: 'input', ...input }), { maxBytes, signal: run.signal }),
+    openInput: (run, input) =>
+      files.store.open(assetKey({ kind: 'input', ...input }), { signal: run.signal }),
     async discardInputs(requestId) {
       try {
         await files.discard(await findInputIds(pool, requestId));

@@ -102,6 +102,7 @@ export async function startWorker(options: {
     signer: makeSigner(config),
     logger,
     places: makePlaces({ count: config.imageConcurrency, inputs }),
+    answerBytes: config.imageAnswerBytes,
   });
   const audioPlaces = (count: number) => makePlaces({ count, inputs });
   const speech = makeSpeechTask({ routes, assets, logger, places: audioPlaces(config.speechConcurrency) });

@@ -1,11 +1,9 @@
-/** Pictures that take long, or are large, beside everybody else: chat does not wait for them, nor do other accounts' pictures. */
+/** Pictures that take long, beside everybody else: chat does not wait for them, nor do other accounts' pictures. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { after, before, describe, it } from 'mocha';
-import { FORM_HEADERS, form } from '../helpers/form.ts';
 import { makeImageModel } from '../helpers/image-models.ts';
-import { makePng, pngChunk } from '../helpers/pictures.ts';
 import { eventually, makeGate, type TestCaller, withTestService } from '../helpers/service.ts';
 
 const MODEL = 'image-mocked';
@@ -15,7 +13,7 @@ const SOON_MS = 2500;
 
 describe('heavy requests', () => {
   const service = withTestService({
-    config: { workerConcurrency: 6, imageConcurrency: 2, inputBudgetBytes: 1024 * 1024 },
+    config: { workerConcurrency: 6, imageConcurrency: 2 },
   });
   let greedy: TestCaller;
   let other: TestCaller;
@@ -48,30 +46,5 @@ describe('heavy requests', () => {
     expect((await soon(generate(other))).status).to.equal(200);
     gate.open();
     await eventually(async () => expect(await service.chargesOf(greedy.accountId)).to.have.length(8), 15_000);
-  });
-
-  it('have no more inputs in memory than there is room for', async () => {
-    service.upstream.reset();
-    const photo = makePng(64, 64, { before: [pngChunk('prVt', Buffer.alloc(900 * 1024))] });
-    const body = form({ ...BODY, cache: 'false' }, { image: photo });
-    const edit = (caller: TestCaller) =>
-      service.post('/v1/images/edits', {
-        secret: caller.secret,
-        body,
-        headers: { ...FORM_HEADERS, ...LATER },
-      });
-    gate = makeGate();
-    service.upstream.programNext({ gate: gate.passed });
-    expect((await edit(greedy)).status).to.equal(202);
-    await eventually(() => expect(calls()).to.equal(1));
-    expect((await edit(other)).status).to.equal(202);
-    // what has no inputs passes, although it came later
-    expect((await soon(generate(other))).status).to.equal(200);
-    expect(calls()).to.equal(2);
-    gate.open();
-    await eventually(async () => {
-      expect(await service.chargesOf(greedy.accountId)).to.have.length(9);
-      expect(await service.chargesOf(other.accountId)).to.have.length(4); // a chat, two generations, an edit
-    });
   });
 });

@@ -6,6 +6,7 @@
  */
 import type { LookupFunction } from 'node:net';
 import { Pool } from 'undici';
+import type { FormBody } from './form-body.ts';
 import {
   type Exchange,
   HTTP_LIMITS,
@@ -20,11 +21,13 @@ export interface HttpRequest {
   readonly path: string;
   /** Name, value, name, value: undici's cheapest form. */
   readonly headers: readonly string[];
-  /** Pieces are sent one after the other, none copied; their length together belongs to the headers. */
-  readonly body: string | readonly Buffer[];
+  /** A form brings headers of its own. */
+  readonly body: string | FormBody;
   readonly signal: AbortSignal;
   /** Instead of the client's limit. */
   readonly maxResponseBytes?: number;
+  /** Awaited before the body of a good answer is taken; only of `post`. */
+  readonly room?: (() => Promise<void>) | undefined;
 }
 
 export interface HttpOptions {
@@ -70,9 +73,16 @@ export function makeHttpClient(
     if (exchange.isOver) return exchange;
     const search = request.path.includes('?') ? baseUrl.search.replace('?', '&') : baseUrl.search;
     const path = pathPrefix + request.path + search;
-    // it takes pieces too, which its types do not say
-    const sent = body as string | null;
-    pool.dispatch({ method, path, headers: request.headers as string[], body: sent }, exchange);
+    const isForm = body !== null && typeof body !== 'string';
+    pool.dispatch(
+      {
+        method,
+        path,
+        headers: isForm ? [...request.headers, ...body.headers] : (request.headers as string[]),
+        body: isForm ? body.open() : body,
+      },
+      exchange,
+    );
     return exchange;
   }
 
@@ -89,7 +99,12 @@ export function makeHttpClient(
 
   return {
     post: (request) =>
-      dispatch('POST', request, request.body, new WholeExchange(request.signal, limitsOf(request))).answer,
+      dispatch(
+        'POST',
+        request,
+        request.body,
+        new WholeExchange(request.signal, limitsOf(request), request.room),
+      ).answer,
     postStream: (request) =>
       dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
     get: (request) =>

@@ -13,8 +13,7 @@ interface CharacterPicture {
   /** The asset's. */
   readonly id: string;
   readonly contentType: string;
-  /** Its length. */
-  readonly bytes: number;
+  readonly byteLength: number;
   /** Hexadecimal. */
   readonly sha256: string;
 }
@@ -47,7 +46,7 @@ export async function withCharacter(
   const picture =
     pictureId === null || pictureType === null || pictureBytes === null || pictureSha256 === null
       ? undefined
-      : { id: pictureId, contentType: pictureType, bytes: pictureBytes, sha256: pictureSha256 };
+      : { id: pictureId, contentType: pictureType, byteLength: pictureBytes, sha256: pictureSha256 };
   if (picture !== undefined && body.pictures.length >= MAX_PICTURES) {
     throw new ServiceError('invalid_parameter', { param: 'image', maximum: MAX_PICTURES - 1 });
   }

@@ -1,5 +1,5 @@
 /** The wire body of an image call: JSON for a generation, a form for an edit. What a caller did not ask for is not sent. */
-import { type FormBody, type FormFile, formBody } from '../form.ts';
+import { type FormBody, type FormPart, type FormPartFile, makeFormBody } from '../form-body.ts';
 import type { ImageCall, ImageInput } from '../provider.ts';
 
 type Fields = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -29,17 +29,20 @@ export function imageRequestBody(call: ImageCall, stream: boolean): string | For
 }
 
 function formOf(call: ImageCall, fields: Fields): FormBody {
+  const parts: FormPart[] = [];
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined) parts.push({ name, content: `${value}` });
   // As the official client does: a lone picture has the name that servers of one picture know.
-  const field = call.images.length === 1 ? 'image' : 'image[]';
-  const files = call.images.map((image, index) => fileOf(image, field, `image-${index}`));
-  if (call.mask !== undefined) files.push(fileOf(call.mask, 'mask', 'mask'));
-  return formBody(
-    Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]])),
-    files,
-  );
+  const name = call.images.length === 1 ? 'image' : 'image[]';
+  for (const [index, image] of call.images.entries())
+    parts.push({ name, content: fileOf(image, `image-${index}`) });
+  if (call.mask !== undefined) parts.push({ name: 'mask', content: fileOf(call.mask, 'mask') });
+  return makeFormBody(parts);
 }
 
 /** The name's ending matters to servers that look at nothing else. */
-function fileOf({ bytes, contentType }: ImageInput, field: string, name: string): FormFile {
-  return { field, name: `${name}.${contentType.slice('image/'.length)}`, contentType, bytes };
+function fileOf(image: ImageInput, name: string): FormPartFile {
+  const { contentType, byteLength } = image;
+  const ending = contentType.slice('image/'.length);
+  return { fileName: `${name}.${ending}`, contentType, byteLength, open: () => image.open() };
 }

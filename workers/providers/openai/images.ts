@@ -1,5 +1,4 @@
 /** Pictures from a server of the OpenAI convention: generations, edits, and both as streams. */
-import { formHeaders } from '../form.ts';
 import type { HttpClient, HttpRequest } from '../http.ts';
 import { type ImageCall, type ImageEvent, type ImageProvider, ProviderError } from '../provider.ts';
 import { isObject, statusError } from './errors.ts';
@@ -7,7 +6,7 @@ import { EventStream } from './event-stream.ts';
 import { MAX_PICTURES_BYTES, picturesOf } from './image-answer.ts';
 import { ImageEvents } from './image-events.ts';
 import { imageRequestBody } from './image-request.ts';
-import { hasContentType, parseObject } from './response.ts';
+import { hasContentType, parseBulkyObject } from './response.ts';
 
 /** In base64, and what stands around it. */
 const MAX_ANSWER_BYTES = Math.ceil((MAX_PICTURES_BYTES * 4) / 3) + 64 * 1024;
@@ -28,13 +27,10 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
     const accepted = headers(call.requestId, stream ? 'text/event-stream' : 'application/json');
     return {
       path: call.images.length === 0 ? '/images/generations' : '/images/edits',
-      ...(typeof body === 'string'
-        ? { headers: [...accepted, 'content-type', 'application/json'], body }
-        : {
-            headers: [...accepted, ...formHeaders(body)],
-            body: body.pieces,
-          }),
+      headers: typeof body === 'string' ? [...accepted, 'content-type', 'application/json'] : accepted,
+      body,
       signal: call.signal,
+      room: call.room,
       maxResponseBytes: MAX_ANSWER_BYTES * (stream ? 1 + call.partialImages : 1),
     };
   }
@@ -46,8 +42,8 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
       if (!hasContentType(answer.headers, 'application/json')) {
         throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
       }
-      const body = parseObject(answer.text);
-      const images = await picturesOf(body, call.count, { baseUrl, signal: call.signal });
+      const { body, bytesOf } = parseBulkyObject(answer.bytes);
+      const images = await picturesOf(body, call.count, { baseUrl, signal: call.signal, bytesOf });
       return { images, usage: isObject(body.usage) ? body.usage : undefined };
     },
     stream: (call) =>

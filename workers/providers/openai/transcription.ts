@@ -1,5 +1,6 @@
 /** Transcription by a server of the OpenAI convention: a form in, JSON out, with times where they are asked for. */
-import { type FormBody, formBody, formHeaders } from '../form.ts';
+import { Readable } from 'node:stream';
+import { type FormBody, type FormPart, makeFormBody } from '../form-body.ts';
 import {
   ProviderError,
   type Transcript,
@@ -20,11 +21,10 @@ export function makeOpenAiTranscription({
 }: OpenAiConnection): TranscriptionProvider {
   return {
     async transcribe(call) {
-      const form = formOf(call);
       const answer = await http.post({
         path: '/audio/transcriptions',
-        headers: [...headers(call.requestId, 'application/json'), ...formHeaders(form)],
-        body: form.pieces,
+        headers: headers(call.requestId, 'application/json'),
+        body: formOf(call),
         signal: call.signal,
         maxResponseBytes: MAX_ANSWER_BYTES,
       });
@@ -38,19 +38,20 @@ export function makeOpenAiTranscription({
 }
 
 function formOf(call: TranscriptionCall): FormBody {
+  const { fileName, contentType, audio } = call;
+  const parts: FormPart[] = [];
+  const add = (name: string, content: FormPart['content']) => parts.push({ name, content });
+  const open = () => Promise.resolve(Readable.from([audio]));
+  add('file', { fileName, contentType, byteLength: audio.length, open });
+  add('model', call.upstreamModel);
   // Not all models have times: only asked for where somebody wants them.
-  const isVerbose = call.wantsSegments || call.wantsWords;
-  const fields: [string, string][] = [
-    ['model', call.upstreamModel],
-    ['response_format', isVerbose ? 'verbose_json' : 'json'],
-  ];
-  if (call.wantsSegments) fields.push(['timestamp_granularities[]', 'segment']);
-  if (call.wantsWords) fields.push(['timestamp_granularities[]', 'word']);
-  if (call.language !== undefined) fields.push(['language', call.language]);
-  if (call.prompt !== undefined) fields.push(['prompt', call.prompt]);
-  if (call.temperature !== undefined) fields.push(['temperature', `${call.temperature}`]);
-  const { fileName: name, contentType, audio: bytes } = call;
-  return formBody(fields, [{ field: 'file', name, contentType, bytes }]);
+  add('response_format', call.wantsSegments || call.wantsWords ? 'verbose_json' : 'json');
+  if (call.wantsSegments) add('timestamp_granularities[]', 'segment');
+  if (call.wantsWords) add('timestamp_granularities[]', 'word');
+  if (call.language !== undefined) add('language', call.language);
+  if (call.prompt !== undefined) add('prompt', call.prompt);
+  if (call.temperature !== undefined) add('temperature', `${call.temperature}`);
+  return makeFormBody(parts);
 }
 
 function transcriptOf(body: Record<string, unknown>, call: TranscriptionCall): Transcript {

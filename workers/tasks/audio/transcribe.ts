@@ -39,7 +39,7 @@ export function makeTranscriptionTask(options: TranscriptionTaskOptions): PaidTa
     hasInputFiles: true,
     perform: (run, input) =>
       options.places.inTurn(
-        { accountId: run.payload.accountId, inputBytes: input.audio.bytes, signal: run.signal },
+        { accountId: run.payload.accountId, inputBytes: input.audio.byteLength, signal: run.signal },
         () => perform(run, input, options),
       ),
   };

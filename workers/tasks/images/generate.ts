@@ -3,6 +3,7 @@
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
 import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
+import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageDetails,
@@ -15,14 +16,15 @@ import {
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
+import type { RunAssets } from '../../assets.ts';
 import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
-import { callOf, imageOf, loadInputs } from './call.ts';
+import { callOf, imageOf } from './call.ts';
 import { type Finished, finishPicture, type Origin } from './pictures.ts';
+import { makeRooms, type Rooms } from './room.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
@@ -30,8 +32,10 @@ export interface ImageTaskOptions {
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
   readonly logger: Logger;
-  /** In turn: their pictures are in this worker's memory. */
+  /** For requests under way. */
   readonly places: Places;
+  /** Of answers in memory at once, as they come from providers. */
+  readonly answerBytes: number;
 }
 
 type Counts = Readonly<Record<string, unknown>> | null;
@@ -43,6 +47,7 @@ interface Made extends Finished {
 }
 
 export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput> {
+  const rooms = makeRooms(options.answerBytes);
   return {
     name: IMAGE_TASK,
     // whole pictures nobody has seen may be made again; of a stream a partial one may have been seen
@@ -50,39 +55,77 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     isCollected: true,
     hasInputFiles: true,
     perform: (run, input) =>
-      options.places.inTurn(
-        { accountId: run.payload.accountId, inputBytes: inputBytesOf(input), signal: run.signal },
-        () => perform(run, input, options),
+      // its pictures go from the store to the provider as they are read: they are in nobody's memory
+      options.places.inTurn({ accountId: run.payload.accountId, inputBytes: 0, signal: run.signal }, () =>
+        perform(run, input, options, rooms),
       ),
   };
 }
 
-function inputBytesOf({ images, mask }: ImageJobInput): number {
-  return images.reduce((sum, { bytes }) => sum + bytes, mask?.bytes ?? 0);
+async function perform(
+  run: Run,
+  input: ImageJobInput,
+  options: ImageTaskOptions,
+  rooms: Rooms,
+): Promise<Outcome> {
+  const { routes, signer, logger } = options;
+  const { assets, failure } = sayingWhatFailed(options.assets, run, logger);
+  const room = rooms.for(input);
+  try {
+    const { made, provider } = await routes.call(
+      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+      async (served, route) => {
+        const call = callOf(run, input, route.upstreamModel, assets, room.enter);
+        const work = run.payload.isStream ? makeStreamed : makeWhole;
+        try {
+          return {
+            made: await work(run, input, imageOf(served), call, { assets, signer }),
+            provider: served.name,
+          };
+        } catch (error) {
+          throw failure() ?? error; // a picture that could not be read is not the provider's fault
+        }
+      },
+      () => run.events.length > 0,
+    );
+    run.signal.throwIfAborted();
+    const stored = await assets.put(
+      run,
+      made.map((one, position) => draftOf(one, position, input)),
+    );
+    return outcomeOf(run, input, made, stored, provider);
+  } finally {
+    room.leave();
+  }
 }
 
-async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
-  const { routes, signer, logger } = options;
-  const assets = sayingWhatFailed(options.assets, run, logger);
-  const inputs = await loadInputs(run, input, assets);
-  const { made, provider } = await routes.call(
-    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
-    async (served, route) => {
-      const call = callOf(run, input, route.upstreamModel, inputs);
-      const work = run.payload.isStream ? makeStreamed : makeWhole;
-      return {
-        made: await work(run, input, imageOf(served), call, { assets, signer }),
-        provider: served.name,
-      };
+/** A store that cannot be written to or read is no fault of the request: it may be made again. */
+function sayingWhatFailed(
+  assets: RunAssets,
+  { signal, id }: Run,
+  logger: Logger,
+): { assets: RunAssets; failure: () => ServiceError | undefined } {
+  let failure: ServiceError | undefined;
+  const noteFailure = (error: unknown): void => {
+    if (signal.aborted || failure !== undefined) return;
+    logger.error({ err: error, requestId: id }, 'the asset store failed');
+    failure = new ServiceError('generation_failed', {}, { cause: error });
+  };
+  const failed = (error: unknown): never => {
+    noteFailure(error);
+    throw failure ?? error;
+  };
+  return {
+    failure: () => failure,
+    assets: {
+      ...assets,
+      put: (run, drafts) => assets.put(run, drafts).catch(failed),
+      async openInput(run, input) {
+        const file = await assets.openInput(run, input).catch(failed);
+        return file.once('error', noteFailure);
+      },
     },
-    () => run.events.length > 0,
-  );
-  run.signal.throwIfAborted();
-  const stored = await assets.put(
-    run,
-    made.map((one, position) => draftOf(one, position, input)),
-  );
-  return outcomeOf(run, input, made, stored, provider);
+  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */
