@@ -73,7 +73,7 @@ export interface Config {
   readonly workerConcurrency: number;
   /** Image requests one worker process has under way at once. */
   readonly imageConcurrency: number;
-  /** Bytes of callers' files that one worker process has in memory at once; requests with more wait for their turn. */
+  /** Bytes of callers' files that one worker process has in memory at once (those not passed on as they are read); more wait. */
   readonly inputBudgetBytes: number;
   /** Speeches one worker makes at once: with an S3 store each takes two parts of an upload of memory. */
   readonly speechConcurrency: number;
