@@ -921,7 +921,7 @@ create function app.certify_image(p_submission json, p_image jsonb, p_cert jsonb
 create function app.charge_request(p_submission json, p_result jsonb, p_initial_grant_ap bigint) returns app.submit_answer language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.claim_idempotency_key(p_account uuid, p_key text, p_body_hash bytea, p_request uuid) returns TABLE(outcome text, request_id uuid) language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.count_against_caps(p_item app.submission, p_hold_ap bigint, p_is_affordable boolean, p_is_grant_funded boolean, p_today date, p_month date) returns TABLE(outcome text, cap_ap bigint, resets_at timestamp with time zone, capped_scopes text[]) language plpgsql set search_path=pg_catalog, pg_temp;
-create function app.count_gallery() returns trigger language plpgsql set search_path=pg_catalog, pg_temp;
+create function app.count_gallery() returns trigger language plpgsql set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.count_page_views(p_views json) returns void language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.create_account(p_name text, p_kind text, p_subject text, p_language text, p_card_on_file boolean, p_actor text) returns uuid language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.credit_account(p_account uuid, p_ap bigint, p_kind text, p_reason text, p_actor text) returns TABLE(entry_id bigint, balance_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp;
