@@ -1,10 +1,11 @@
 /**
- * A fast upstream of the chat completions wire format, run as its own process: it answers after the delay in the
- * model's name, or streams chunks at a fixed pace with a usage chunk at the end. It checks nothing and keeps nothing.
+ * A fast upstream of the chat completions and images wire formats, run as its own process: it answers after the delay in the
+ * model's name, or streams chunks at a fixed pace with a usage chunk at the end. It checks nothing and keeps no request.
  * Listens on a free loopback port and reports it to the parent over IPC.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { answerImages } from './mock-images.ts';
 import { MOCK_USAGE, STREAM_CHUNK_COUNT, STREAM_CHUNK_INTERVAL_MS } from './wire.ts';
 
 const CREATED_SECONDS = 1_700_000_000;
@@ -86,6 +87,10 @@ function answer(response: ServerResponse, text: string): void {
 }
 
 function onRequest(request: IncomingMessage, response: ServerResponse): void {
+  if (request.url?.includes('/images/')) {
+    answerImages(request, response);
+    return;
+  }
   let text = '';
   request.setEncoding('utf8');
   request.on('data', (part: string) => {

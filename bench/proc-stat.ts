@@ -69,6 +69,11 @@ export function residentMegabytes(pid: number): number {
   return (kilobytesIn(`/proc/${pid}/status`, 'VmRSS') * 1024) / BYTES_PER_MEGABYTE;
 }
 
+/** The most megabytes one process had resident since it started. */
+export function peakMegabytes(pid: number): number {
+  return (kilobytesIn(`/proc/${pid}/status`, 'VmHWM') * 1024) / BYTES_PER_MEGABYTE;
+}
+
 /** Megabytes of a process and its children with shared pages counted once (PSS): right for PostgreSQL's shared buffers. */
 export function proportionalMegabytes(pid: number): number {
   const pids = [pid, ...childrenOf(pid).map((child) => child.pid)];

@@ -13,6 +13,7 @@ import { stopAllProcesses } from './processes.ts';
 import { closedLoop } from './sections/closed-loop.ts';
 import { coldStart } from './sections/cold-start.ts';
 import { engine } from './sections/engine.ts';
+import { images } from './sections/images.ts';
 import { memory } from './sections/memory.ts';
 import { openLoop, slowUpstream } from './sections/slow-upstream.ts';
 import { hotAccount, slowDisk, sustained } from './sections/steadiness.ts';
@@ -28,6 +29,7 @@ const SECTIONS: readonly Section[] = [
   slowDisk,
   sustained,
   memory,
+  images,
 ];
 const LAST_SECTIONS: readonly Section[] = [coldStart];
 const EXIT_CODE_INTERRUPTED = 130;

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cleanEnvironment } from './processes.ts';
-import { MODELS } from './wire.ts';
+import { EDIT_SIZE, IMAGE_MODELS, IMAGE_SIDE, LARGE_SIZE, MODELS } from './wire.ts';
 
 const COMMAND_TIMEOUT_MS = 120_000;
 const PARALLEL_COMMANDS = 3;
@@ -89,10 +89,17 @@ export async function importMockCatalogue(
     (id) => `  - {id: ${id}, type: chat, max_tokens: 4096, context_tokens: 128000,
      routes: [{provider: mock, upstream_model: ${id}}], pricing: {ap_in_per_1k: 25, ap_out_per_1k: 100}}`,
   );
+  const prices = [`${IMAGE_SIDE}x${IMAGE_SIDE}`, EDIT_SIZE, LARGE_SIZE].map(
+    (size) => `{size: ${size}, quality: low, ap: 10}`,
+  );
+  const imageModels = Object.values(IMAGE_MODELS).map(
+    (id) => `  - {id: ${id}, type: image, routes: [{provider: mock, upstream_model: ${id}}],
+     pricing: [${prices.join(', ')}]}`,
+  );
   const catalogue = `providers:
   - {name: mock, kind: openai, base_url: "${mockBaseUrl}", credential_env: BENCH_KEY}
 models:
-${models.join('\n')}
+${[...models, ...imageModels].join('\n')}
 `;
   const file = join(directory, 'catalogue.yaml');
   await writeFile(file, catalogue);

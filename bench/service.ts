@@ -1,4 +1,6 @@
 /** The service under test, as deployed: release, then one ingress and one worker process on PostgreSQL and Redis. */
+
+import { join } from 'node:path';
 import type { LoadTarget } from './load/job.ts';
 import { freePort, waitForStatus } from './network.ts';
 import { type BenchProcess, startProcess, stopProcess } from './processes.ts';
@@ -44,6 +46,7 @@ export class Service {
       REDIS_URL: options.redis.url,
       HOST: '127.0.0.1',
       PORT: String(port),
+      DATA_DIR: join(options.directory, 'data'),
       BENCH_KEY: 'sk-bench',
     };
   }
@@ -62,9 +65,10 @@ export class Service {
     return service;
   }
 
-  async startProcesses(): Promise<void> {
-    this.#worker = this.#startModule('worker', 'workers/index.ts');
-    this.#ingress = this.#startModule('ingress', 'ingress/index.ts');
+  /** `env`: besides the environment of all. */
+  async startProcesses(env: NodeJS.ProcessEnv = {}): Promise<void> {
+    this.#worker = this.#startModule('worker', 'workers/index.ts', env);
+    this.#ingress = this.#startModule('ingress', 'ingress/index.ts', env);
     await waitForStatus(`http://127.0.0.1:${this.#port}/health`, HEALTHY_TIMEOUT_MS, this.#ingress);
   }
 
@@ -79,18 +83,22 @@ export class Service {
     return new Map(processes.map(({ name, pid }) => [name, pid]));
   }
 
-  target(apiKeys: readonly string[] = this.apiKeys): LoadTarget {
-    return { url: `http://127.0.0.1:${this.#port}/v1/chat/completions`, headers: {}, apiKeys };
+  get origin(): string {
+    return `http://127.0.0.1:${this.#port}`;
   }
 
-  #startModule(name: string, modulePath: string): BenchProcess {
+  target(apiKeys: readonly string[] = this.apiKeys): LoadTarget {
+    return { url: `${this.origin}/v1/chat/completions`, headers: {}, apiKeys };
+  }
+
+  #startModule(name: string, modulePath: string, env: NodeJS.ProcessEnv): BenchProcess {
     return startProcess({
       name,
       command: process.execPath,
       args: [...NODE_FLAGS, modulePath],
       directory: this.#directory,
       cwd: ROOT_DIRECTORY,
-      env: this.environment,
+      env: { ...this.environment, ...env },
     });
   }
 }

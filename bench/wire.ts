@@ -7,6 +7,23 @@
 export const MODELS = { instant: 'mock-0ms', slow: 'mock-50ms', stream: 'mock-stream' } as const;
 export type ModelName = (typeof MODELS)[keyof typeof MODELS];
 
+/** Image models of the mock, which waits as long as the name says. The second holds many requests at the provider at once. */
+export const IMAGE_MODELS = {
+  instant: 'mock-image-0ms',
+  slow: 'mock-image-1000ms',
+  /** Sends PNG whatever was asked for. */
+  stubborn: 'mock-image-png-0ms',
+} as const;
+export const IMAGES_PER_REQUEST = 4;
+export const IMAGE_SIDE = 1024;
+/** Of the noise that stands for a picture: 2 MB of PNG at 1024×1024. */
+export const NOISE_BLUR = 1.2;
+/** A picture of 4 MB as it is sent to be edited, and one of over 20 MB. */
+export const EDIT_SIZE = '1536x1024';
+export const LARGE_SIZE = '3072x3072';
+export const FORMATS = ['png', 'jpeg', 'webp'] as const;
+export type Format = (typeof FORMATS)[number];
+
 export const STREAM_CHUNK_COUNT = 20;
 export const STREAM_CHUNK_INTERVAL_MS = 5;
 export const MOCK_USAGE = {

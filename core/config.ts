@@ -35,7 +35,7 @@ export interface Config {
   readonly maxBodyBytes: number;
   /** The same for a body with pictures in it, JSON or a form. */
   readonly maxImageBodyBytes: number;
-  /** Bytes of large request bodies one ingress has in memory at once; others wait unread. */
+  /** Bytes of large request bodies one ingress has in memory at once, a third of it for callers without a key; others wait unread. */
   readonly bodyBudgetBytes: number;
   /** Where files are kept: `file:///path` or `s3://bucket/prefix?…`; undefined: `assets` in the data folder. */
   readonly assetStore: string | undefined;
@@ -71,12 +71,16 @@ export interface Config {
 
   /** Jobs one worker process runs at once: what matters is requests waiting on providers. */
   readonly workerConcurrency: number;
-  /** Image requests one worker process has under way at once: their pictures are in its memory. */
+  /** Image requests one worker process has under way at once. */
   readonly imageConcurrency: number;
+  /** Bytes of callers' files that one worker process has in memory at once (those not passed on as they are read); more wait. */
+  readonly inputBudgetBytes: number;
   /** Speeches one worker makes at once: with an S3 store each takes two parts of an upload of memory. */
   readonly speechConcurrency: number;
   /** Transcriptions whose audio (up to 25 MB each) may be in one worker's memory at once. */
   readonly transcriptionConcurrency: number;
+  /** Bytes of image answers, as providers send them, that one worker process has in memory at once. */
+  readonly imageAnswerBytes: number;
   readonly heartbeatSeconds: number;
   /** Silence after which a process is taken for dead. */
   readonly deadAfterSeconds: number;
@@ -133,8 +137,10 @@ export function loadConfig(env: Environment = process.env): Config {
 
     workerConcurrency: wholeNumber(env, 'WORKER_CONCURRENCY', 1000, 1, 10_000),
     imageConcurrency: wholeNumber(env, 'IMAGE_CONCURRENCY', 64, 1, 10_000),
+    inputBudgetBytes: wholeNumber(env, 'INPUT_BUDGET_MB', 128, 1, 65_536) * 1024 * 1024,
     speechConcurrency: wholeNumber(env, 'SPEECH_CONCURRENCY', 200, 1, 10_000),
     transcriptionConcurrency: wholeNumber(env, 'TRANSCRIPTION_CONCURRENCY', 16, 1, 10_000),
+    imageAnswerBytes: wholeNumber(env, 'IMAGE_ANSWER_MB', 64, 1, 65_536) * 1024 * 1024,
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 

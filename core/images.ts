@@ -9,6 +9,12 @@ export const IMAGE_TASK = 'images/generate';
 export const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
+/** Of a size `<width>x<height>`. */
+export function pixelsOf(size: string): number {
+  const [width = 0, height = 0] = size.split('x').map(Number);
+  return width * height || 0;
+}
+
 /** Of one picture, here and at providers: a 64-megapixel PNG may be that large. */
 export const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
@@ -16,6 +22,7 @@ export const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 export interface StoredInput {
   readonly id: string;
   readonly contentType: string;
+  readonly byteLength: number;
   /** `input` where it says nothing. */
   readonly kind?: 'character';
 }

@@ -73,7 +73,7 @@ export interface TranscriptionJobInput {
   readonly costAp: number;
   readonly durationMs: number;
   /** The caller's file: an asset of kind `input`, kept until the request has ended. */
-  readonly audio: { readonly id: string; readonly contentType: string };
+  readonly audio: { readonly id: string; readonly contentType: string; readonly byteLength: number };
   readonly format: TranscriptFormat;
   readonly language: string | null;
   readonly prompt: string | null;

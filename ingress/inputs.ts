@@ -16,6 +16,7 @@ export interface Input {
 export interface StoredInput {
   readonly id: string;
   readonly contentType: string;
+  readonly byteLength: number;
 }
 
 /** A caller whose files could not be kept tries again after this. */
@@ -46,7 +47,7 @@ export async function storeInputs(
         { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
       );
     });
-  return stored.map(({ id, contentType }) => ({ id, contentType }));
+  return stored.map(({ id, contentType, bytes }) => ({ id, contentType, byteLength: bytes }));
 }
 
 /** The common paid path, with files. */

@@ -1,6 +1,7 @@
 /**
  * Check 5, first half: reads a JSON body, cut off at the limit while it arrives. The bytes are hashed for idempotency where asked.
  */
+import { type BulkyJson, parseBulkyJson } from '../core/bulky-json.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
 import { readRawBody } from './raw-body.ts';
@@ -22,6 +23,21 @@ export async function readJsonBody(ctx: Context, maxBytes: number): Promise<Json
   return parsed(await readRawBody(ctx, maxBytes));
 }
 
+/**
+ * For bodies with files in them as base64, which are decoded where they lie: `raw` is no longer what was sent once one was taken,
+ * and `value` names them.
+ */
+export async function readBulkyJsonBody(
+  ctx: Context,
+  maxBytes: number,
+): Promise<JsonBody & Omit<BulkyJson, 'value'>> {
+  requireJsonType(ctx);
+  const raw = await readRawBody(ctx, maxBytes);
+  refuseSprawl(raw);
+  const { value, isLong, bytesOf } = checked(() => parseBulkyJson(raw));
+  return { raw, value, isLong, bytesOf };
+}
+
 /** For what needs no body: none is the empty object. */
 export async function readOptionalJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
   const raw = await readRawBody(ctx, maxBytes);
@@ -37,8 +53,12 @@ function requireJsonType(ctx: Context): void {
 
 function parsed(raw: Buffer): JsonBody {
   refuseSprawl(raw);
+  return { raw, value: checked<unknown>(() => JSON.parse(raw.toString('utf8'))) };
+}
+
+function checked<Result>(parse: () => Result): Result {
   try {
-    return { raw, value: JSON.parse(raw.toString('utf8')) };
+    return parse();
   } catch (error) {
     throw new ServiceError('invalid_json', {}, { cause: (error as Error).name });
   }

@@ -41,6 +41,8 @@ const SUBMIT_POOL_SIZE = 4;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A balance that somebody has locked: its account alone is to wait. */
 const SUBMIT_LOCK_TIMEOUT_MS = 2_000;
+/** Of the room for large bodies: one picture at a time of any size, whoever sends it. */
+const KEYLESS_BODY_SHARE = 1 / 3;
 /** Requests that are still open after this are cut: their results wait in the database. */
 const DRAIN_MS = 20_000;
 const IDLE_CLOSE_MS = 250;
@@ -116,6 +118,7 @@ export async function startIngress(options: {
     intervalMs: config.heartbeatSeconds * 1000,
     onError: onError('the heartbeat was not written'),
   });
+  const keylessBytes = Math.ceil(config.bodyBudgetBytes * KEYLESS_BODY_SHARE);
   const app = makeApp({
     config,
     logger,
@@ -130,7 +133,10 @@ export async function startIngress(options: {
     inspector,
     audioMeter,
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
-    bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
+    bodyBudget: makeBodyBudget({
+      keyedBytes: config.bodyBudgetBytes - keylessBytes,
+      keylessBytes,
+    }),
     isStorageUp: makeStorageHealth(store, logger),
     pageViews,
     now,

@@ -2,6 +2,7 @@
  * The files of a run: what it made is put before the request is settled, and shown from then on; what the caller sent is read, and
  * goes when the request has ended. A run that ends without settling leaves its files to housekeeping.
  */
+import type { Readable } from 'node:stream';
 import type { AssetDraft, AssetFile, AssetFiles, AssetOwner } from '../core/assets/files.ts';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { Pool } from '../core/database.ts';
@@ -19,6 +20,8 @@ export interface RunAssets {
   /** The same of a run that was stopped: until `signal` says so. */
   keep(run: Run, drafts: readonly AssetDraft[], signal: AbortSignal): Promise<readonly AssetFile[]>;
   readInput(run: Run, input: InputFile, maxBytes: number): Promise<Buffer>;
+  /** Its bytes as they are read; stopped with the run. */
+  openInput(run: Run, input: InputFile): Promise<Readable>;
   /** Of a request that has ended. Never throws: what cannot be deleted now is housekeeping's. */
   discardInputs(requestId: string): Promise<void>;
 }
@@ -30,6 +33,8 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
     keep: (run, drafts, signal) => files.put(ownerOf(run), drafts, signal),
     readInput: (run, input, maxBytes) =>
       files.store.read(assetKey({ kind: 'input', ...input }), { maxBytes, signal: run.signal }),
+    openInput: (run, input) =>
+      files.store.open(assetKey({ kind: 'input', ...input }), { signal: run.signal }),
     async discardInputs(requestId) {
       try {
         await files.discard(await findInputIds(pool, requestId));

@@ -30,6 +30,7 @@ export interface UsableCharacter {
   readonly prompt: string;
   readonly pictureId: string | null;
   readonly pictureType: string | null;
+  readonly pictureBytes: number | null;
   /** Hexadecimal. */
   readonly pictureSha256: string | null;
 }
@@ -37,7 +38,7 @@ export interface UsableCharacter {
 const FIND_USABLE = {
   name: 'find_usable_character',
   text: `select c.id, c.prompt, a.id as "pictureId", a.content_type as "pictureType",
-      encode(a.sha256, 'hex') as "pictureSha256"
+      a.bytes as "pictureBytes", encode(a.sha256, 'hex') as "pictureSha256"
     from app.characters c
     left join app.assets a on a.id = c.reference_asset_id and a.state = 'stored' and a.deleted_at is null
     where (c.id = $1 or c.slug = $2) and c.removed_at is null and (c.is_public or c.account_id = $3)`,

@@ -1,4 +1,5 @@
 /** Pictures made by hand, good and hostile: PNG chunk by chunk, without a library that would refuse to make the hostile ones. */
+import { Readable } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
@@ -76,4 +77,17 @@ export function makeZip(commentBytes = 0): Buffer {
   end.write('PK\x05\x06', 'latin1');
   end.writeUInt16LE(commentBytes, 20);
   return end;
+}
+
+/** As a provider is given a picture of the caller's; `bytes` for the test to compare with. */
+export function inputOf(
+  bytes: Buffer,
+  contentType: string,
+): { bytes: Buffer; contentType: string; byteLength: number; open: () => Promise<Readable> } {
+  return {
+    bytes,
+    contentType,
+    byteLength: bytes.length,
+    open: () => Promise.resolve(Readable.from([bytes], { objectMode: false })),
+  };
 }

@@ -6,6 +6,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { JobHelpers } from 'graphile-worker';
 import { after, before, describe, it } from 'mocha';
@@ -130,7 +131,7 @@ describe('files of requests', () => {
     let duringRun: unknown;
     await perform(owner, {
       async perform(run) {
-        expect(String(await assets.readInput(run, input, MAX_BYTES))).to.equal('an input');
+        expect(await text(await assets.openInput(run, input))).to.equal('an input');
         const made = await assets.put(
           run,
           ['first', 'second'].map((text, position) => draftOf(text, { position, details: { text } })),

@@ -138,15 +138,32 @@ export class WholeExchange extends Exchange {
   readonly answer: Promise<HttpAnswer>;
   readonly #resolve: (answer: HttpAnswer) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #parts: Buffer[] = [];
+  readonly #room: (() => Promise<void>) | undefined;
+  #parts: Buffer[] = [];
 
-  constructor(signal: AbortSignal, limits: HttpLimits) {
+  /** `room`: awaited before the body of a good answer is taken from its socket. */
+  constructor(signal: AbortSignal, limits: HttpLimits, room?: () => Promise<void>) {
     super(signal, limits);
+    this.#room = room;
     const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
     this.answer = promise;
     this.#resolve = resolve;
     this.#reject = reject;
     if (signal.aborted) this.abort(signal.reason);
+  }
+
+  override onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+  ): void {
+    super.onResponseStart(controller, status, headers);
+    if (this.#room === undefined || !this.isSuccess) return;
+    this.pause();
+    this.#room().then(
+      () => this.resume(),
+      (error: unknown) => this.abort(error),
+    );
   }
 
   onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -165,7 +182,9 @@ export class WholeExchange extends Exchange {
     if (this.isOver) return;
     this.over();
     const limit = this.isSuccess ? undefined : this.limits.maxErrorBytes;
-    this.#resolve(new HttpAnswer(this.status, this.headers, joined(this.#parts, limit)));
+    const bytes = joined(this.#parts, limit);
+    this.#parts = [];
+    this.#resolve(new HttpAnswer(this.status, this.headers, bytes));
   }
 
   protected override fail(error: unknown): void {

@@ -5,7 +5,8 @@
  * Transport failures are `ProviderError`s; an abort rethrows the signal's reason. What a status means is the adapter's to say.
  */
 import type { LookupFunction } from 'node:net';
-import { type FormData, Pool } from 'undici';
+import { Pool } from 'undici';
+import type { FormBody } from './form-body.ts';
 import {
   type Exchange,
   HTTP_LIMITS,
@@ -20,11 +21,13 @@ export interface HttpRequest {
   readonly path: string;
   /** Name, value, name, value: undici's cheapest form. */
   readonly headers: readonly string[];
-  /** A form brings its own content type. */
-  readonly body: string | FormData;
+  /** A form brings headers of its own. */
+  readonly body: string | FormBody;
   readonly signal: AbortSignal;
   /** Instead of the client's limit. */
   readonly maxResponseBytes?: number;
+  /** Awaited before the body of a good answer is taken; only of `post`. */
+  readonly room?: (() => Promise<void>) | undefined;
 }
 
 export interface HttpOptions {
@@ -70,7 +73,16 @@ export function makeHttpClient(
     if (exchange.isOver) return exchange;
     const search = request.path.includes('?') ? baseUrl.search.replace('?', '&') : baseUrl.search;
     const path = pathPrefix + request.path + search;
-    pool.dispatch({ method, path, headers: request.headers as string[], body }, exchange);
+    const isForm = body !== null && typeof body !== 'string';
+    pool.dispatch(
+      {
+        method,
+        path,
+        headers: isForm ? [...request.headers, ...body.headers] : (request.headers as string[]),
+        body: isForm ? body.open() : body,
+      },
+      exchange,
+    );
     return exchange;
   }
 
@@ -87,7 +99,12 @@ export function makeHttpClient(
 
   return {
     post: (request) =>
-      dispatch('POST', request, request.body, new WholeExchange(request.signal, limitsOf(request))).answer,
+      dispatch(
+        'POST',
+        request,
+        request.body,
+        new WholeExchange(request.signal, limitsOf(request), request.room),
+      ).answer,
     postStream: (request) =>
       dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
     get: (request) =>

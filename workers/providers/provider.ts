@@ -2,6 +2,7 @@
  * The interfaces a provider adapter implements, one per capability, and the one error it throws.
  * An adapter maps wire to types and nothing else: no SQL, no money, no HTTP contexts of ours.
  */
+import type { Readable } from 'node:stream';
 
 import type { AudioFormat } from '../../core/audio/formats.ts';
 
@@ -51,8 +52,10 @@ export interface ChatProvider {
 
 /** A picture the caller brought: decoded and limited by the ingress, of the content type its bytes have. */
 export interface ImageInput {
-  readonly bytes: Buffer;
   readonly contentType: string;
+  readonly byteLength: number;
+  /** Anew for each try. Read when it is sent, so that nothing of it is in memory while the answer is waited for. */
+  open(): Promise<Readable>;
 }
 
 /** What one image call asks of a provider. */
@@ -80,6 +83,8 @@ export interface ImageCall {
   readonly images: readonly ImageInput[];
   /** Transparent where the first of `images` is to be changed. */
   readonly mask: ImageInput | undefined;
+  /** Awaited before an answer with pictures in it is read: resolves when this process has room for them. */
+  readonly room?: () => Promise<void>;
 }
 
 /** A picture as the provider sent it: bounded in bytes, not yet looked into. */

@@ -13,6 +13,7 @@ interface CharacterPicture {
   /** The asset's. */
   readonly id: string;
   readonly contentType: string;
+  readonly byteLength: number;
   /** Hexadecimal. */
   readonly sha256: string;
 }
@@ -41,11 +42,11 @@ export async function withCharacter(
       maximum: MAX_PROMPT_CHARACTERS - [...found.prompt].length - 2,
     });
   }
-  const { id, pictureId, pictureType, pictureSha256 } = found;
+  const { id, pictureId, pictureType, pictureBytes, pictureSha256 } = found;
   const picture =
-    pictureId === null || pictureType === null || pictureSha256 === null
+    pictureId === null || pictureType === null || pictureBytes === null || pictureSha256 === null
       ? undefined
-      : { id: pictureId, contentType: pictureType, sha256: pictureSha256 };
+      : { id: pictureId, contentType: pictureType, byteLength: pictureBytes, sha256: pictureSha256 };
   if (picture !== undefined && body.pictures.length >= MAX_PICTURES) {
     throw new ServiceError('invalid_parameter', { param: 'image', maximum: MAX_PICTURES - 1 });
   }

@@ -19,7 +19,7 @@ import { answerPublicRead } from '../../public-read.ts';
 import { CharacterRequest } from '../../schemas/gallery.ts';
 import type { Services } from '../../services.ts';
 import { makeValidator } from '../../validate.ts';
-import { bytesOfBase64 } from './base64.ts';
+import { requireBase64 } from './base64.ts';
 import { characterPictureUrl, characterView } from './gallery-view.ts';
 import { lookAtPicture } from './read.ts';
 
@@ -125,7 +125,7 @@ async function read(
     royaltyBps,
   };
   if (body.reference_image == null) return { character, picture: undefined };
-  const bytes = bytesOfBase64(body.reference_image, 'reference_image', MAX_PICTURE_BYTES);
+  const bytes = requireBase64(body.reference_image, 'reference_image', MAX_PICTURE_BYTES);
   const { contentType, width, height } = await lookAtPicture('reference_image', bytes);
   const [picture] = await services.files.put({ accountId, requestId: null }, [
     {

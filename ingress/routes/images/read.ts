@@ -3,16 +3,17 @@
  * known to be what it says; nothing has been stored.
  */
 import { createHash } from 'node:crypto';
+import { bytesOfBase64 } from '../../../core/bulky-json.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { OUTPUT_FORMATS, type OutputFormat } from '../../../core/images.ts';
 import { inspectPicture, type Picture, PictureError } from '../../../core/pictures.ts';
 import type { Context } from '../../context.ts';
-import { readJsonBody } from '../../json-body.ts';
+import { readBulkyJsonBody, readJsonBody } from '../../json-body.ts';
 import { type Form, isForm, readForm } from '../../multipart.ts';
 import { ImageEditRequest, ImageGenerationRequest, MAX_PICTURES } from '../../schemas/images.ts';
 import type { Services } from '../../services.ts';
 import { makeValidator } from '../../validate.ts';
-import { bytesOfBase64 } from './base64.ts';
+import { requireBytes } from './base64.ts';
 
 export interface InputPicture {
   readonly bytes: Buffer;
@@ -65,7 +66,7 @@ export async function readGeneration(ctx: Context, { config }: Pick<Services, 'c
 }
 
 export async function readEdit(ctx: Context, { config }: Pick<Services, 'config'>): Promise<ImageBody> {
-  const { fields, digest, files } = isForm(ctx)
+  const { fields, digest, files, bytesOf } = isForm(ctx)
     ? fromForm(
         await readForm(ctx, {
           maxBytes: config.maxImageBodyBytes,
@@ -74,7 +75,7 @@ export async function readEdit(ctx: Context, { config }: Pick<Services, 'config'
           maxFields: MAX_FORM_FIELDS,
         }),
       )
-    : fromJson(await readJsonBody(ctx, config.maxImageBodyBytes));
+    : fromJson(await readBulkyJsonBody(ctx, config.maxImageBodyBytes));
   const {
     image,
     reference_image: single,
@@ -84,11 +85,11 @@ export async function readEdit(ctx: Context, { config }: Pick<Services, 'config'
   } = validateEdit(fields);
   const sent = [
     ...files.filter(({ param }) => param !== 'mask'),
-    ...picturesOf('image', image),
-    ...picturesOf('reference_image', single),
-    ...picturesOf('reference_images', several),
+    ...picturesOf('image', image, bytesOf),
+    ...picturesOf('reference_image', single, bytesOf),
+    ...picturesOf('reference_images', several, bytesOf),
   ];
-  const masks = [...files.filter(({ param }) => param === 'mask'), ...picturesOf('mask', maskText)];
+  const masks = [...files.filter(({ param }) => param === 'mask'), ...picturesOf('mask', maskText, bytesOf)];
   const body = judged(rest, digest);
   if (sent.length === 0) throw new ServiceError('invalid_parameter', { param: 'image' });
   if (sent.length > MAX_PICTURES)
@@ -150,10 +151,20 @@ interface Sent {
   readonly fields: unknown;
   readonly digest: Buffer;
   readonly files: readonly NamedBytes[];
+  /** Of a field that is base64. */
+  readonly bytesOf: (text: string) => Buffer | undefined;
 }
 
-function fromJson({ raw, value }: { raw: Buffer; value: unknown }): Sent {
-  return { fields: value, digest: digestOf(raw), files: [] };
+/** Pictures that are texts of the body, by the names of its fields; all others are told by what they say. */
+const TEXT_FIELDS = ['image', 'reference_image', 'reference_images', 'mask'];
+
+function fromJson({ raw, value, isLong, bytesOf }: Awaited<ReturnType<typeof readBulkyJsonBody>>): Sent {
+  for (const [param, sent] of Object.entries(value ?? {})) {
+    // longer than any of them may be, and so not parsed with them
+    if (typeof sent === 'string' && isLong(sent) && !TEXT_FIELDS.includes(param))
+      throw new ServiceError('invalid_parameter', { param });
+  }
+  return { fields: value, digest: digestOf(raw), files: [], bytesOf };
 }
 
 const FILE_FIELDS: ReadonlySet<string> = new Set([
@@ -185,6 +196,7 @@ function fromForm({ fields, files }: Form): Sent {
     fields: { ...values },
     digest: hash.digest(),
     files: files.map(({ name, bytes }) => ({ param: name.replace('[]', ''), bytes })),
+    bytesOf: bytesOfBase64,
   };
 }
 
@@ -194,12 +206,16 @@ function fieldValue(name: string, text: string): unknown {
   return text;
 }
 
-function picturesOf(param: string, sent: string | readonly string[] | null | undefined): NamedBytes[] {
+function picturesOf(
+  param: string,
+  sent: string | readonly string[] | null | undefined,
+  bytesOf: Sent['bytesOf'],
+): NamedBytes[] {
   if (sent == null) return [];
   const isOne = typeof sent === 'string';
   return (isOne ? [sent] : sent).map((text, index) => {
     const name = isOne ? param : `${param}[${index}]`;
-    return { param: name, bytes: bytesOfBase64(text, name, MAX_PICTURE_UPLOAD_BYTES) };
+    return { param: name, bytes: requireBytes(bytesOf(text), name, MAX_PICTURE_UPLOAD_BYTES) };
   });
 }
 

@@ -112,6 +112,6 @@ async function prepare(
 /** The character's picture, behind those of the caller: a mask is for the first. */
 function pictureOf({ character }: CastBody): StoredInput[] {
   if (character?.picture === undefined) return [];
-  const { id, contentType } = character.picture;
-  return [{ id, contentType, kind: 'character' }];
+  const { id, contentType, byteLength } = character.picture;
+  return [{ id, contentType, byteLength, kind: 'character' }];
 }

@@ -11,12 +11,12 @@ import {
 } from '../../../workers/providers/provider.ts';
 import { type MockUpstream, startMockUpstream } from '../../helpers/mock-upstream.ts';
 import type { MockBehaviour } from '../../helpers/mock-upstream-wire.ts';
-import { makePng } from '../../helpers/pictures.ts';
+import { inputOf, makePng } from '../../helpers/pictures.ts';
 import { failureOf } from './conformance.ts';
 import { collectEvents, imageCall } from './conformance-images.ts';
 
 const CREDENTIAL = 'sk-secret';
-const INPUT = { bytes: makePng(9, 9), contentType: 'image/png' };
+const INPUT = inputOf(makePng(9, 9), 'image/png');
 
 describe('the openai adapter’s pictures, when the upstream misbehaves', () => {
   let upstream: MockUpstream;

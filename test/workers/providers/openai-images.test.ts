@@ -6,13 +6,13 @@ import { makeOpenAiProvider } from '../../../workers/providers/openai/index.ts';
 import { type ImageEvent, type ImageProvider, ProviderError } from '../../../workers/providers/provider.ts';
 import { type MockUpstream, startMockUpstream } from '../../helpers/mock-upstream.ts';
 import { pictureOf } from '../../helpers/mock-upstream-images.ts';
-import { makePng } from '../../helpers/pictures.ts';
+import { inputOf, makePng } from '../../helpers/pictures.ts';
 import { failureOf } from './conformance.ts';
 import { collectEvents, imageCall, orderOf } from './conformance-images.ts';
 
 const CREDENTIAL = 'sk-secret';
-const INPUT = { bytes: makePng(9, 9), contentType: 'image/png' };
-const JPEG = { bytes: Buffer.from('jpeg bytes'), contentType: 'image/jpeg' };
+const INPUT = inputOf(makePng(9, 9), 'image/png');
+const JPEG = inputOf(Buffer.from('jpeg bytes'), 'image/jpeg');
 
 describe('the openai adapter’s pictures', () => {
   let upstream: MockUpstream;

@@ -6,7 +6,7 @@ import { inspectPicture } from '../../../core/pictures.ts';
 import type { ImageCall, ProviderError } from '../../../workers/providers/provider.ts';
 import { drawScene } from '../../../workers/providers/sandbox/drawing.ts';
 import { makeSandboxProvider } from '../../../workers/providers/sandbox/index.ts';
-import { makeMask, makePng } from '../../helpers/pictures.ts';
+import { inputOf, makeMask, makePng } from '../../helpers/pictures.ts';
 import { failureOf } from './conformance.ts';
 import { bytesOf, collectEvents, imageCall } from './conformance-images.ts';
 
@@ -36,7 +36,7 @@ async function difference(one: Buffer, other: Buffer): Promise<number> {
   return different / (a.length / 4);
 }
 
-const photo = { bytes: makePng(200, 120, { rgb: [90, 140, 200] }), contentType: 'image/png' };
+const photo = inputOf(makePng(200, 120, { rgb: [90, 140, 200] }), 'image/png');
 
 describe('the sandbox’s pictures', () => {
   it('are the same for the same call', async () => {
@@ -119,7 +119,7 @@ describe('the sandbox’s pictures', () => {
       const edited = await drawn({ images: [photo] });
       expect(await difference(edited, photo.bytes)).to.be.greaterThan(0.9);
       expect(await difference(edited, plain)).to.be.greaterThan(0.5);
-      const other = { bytes: makePng(200, 120, { rgb: [250, 20, 20] }), contentType: 'image/png' };
+      const other = inputOf(makePng(200, 120, { rgb: [250, 20, 20] }), 'image/png');
       expect(await difference(edited, await drawn({ images: [other] }))).to.be.greaterThan(0.5);
       expect(
         await difference(edited, await drawn({ images: [photo], prompt: 'A city at night' })),
@@ -127,7 +127,7 @@ describe('the sandbox’s pictures', () => {
     });
 
     it('show further pictures as small ones', async () => {
-      const other = { bytes: makePng(30, 30, { rgb: [250, 20, 20] }), contentType: 'image/png' };
+      const other = inputOf(makePng(30, 30, { rgb: [250, 20, 20] }), 'image/png');
       const share = await difference(
         await drawn({ images: [photo] }),
         await drawn({ images: [photo, other, other] }),
@@ -148,8 +148,8 @@ describe('the sandbox’s pictures', () => {
         .png()
         .toBuffer();
       const hole = { left: 50, top: 30, width: 80, height: 60 };
-      const mask = { bytes: makeMask(200, 120, hole), contentType: 'image/png' };
-      const edited = await drawn({ images: [{ bytes: noise, contentType: 'image/png' }], mask });
+      const mask = inputOf(makeMask(200, 120, hole), 'image/png');
+      const edited = await drawn({ images: [inputOf(noise, 'image/png')], mask });
       const [before, after] = await Promise.all([pixelsOf(noise), pixelsOf(edited)]);
       let changed = 0;
       for (let y = 0; y < 120; y += 1)
@@ -165,17 +165,17 @@ describe('the sandbox’s pictures', () => {
 
     it('take a mask of another size, and change nothing where it is all opaque', async () => {
       const hole = { left: 0, top: 0, width: 10, height: 12 };
-      const half = { bytes: makeMask(20, 12, hole), contentType: 'image/png' };
+      const half = inputOf(makeMask(20, 12, hole), 'image/png');
       const edited = await pixelsOf(await drawn({ images: [photo], mask: half }));
       expect(edited.readUInt32LE(199 * 4)).to.equal((await pixelsOf(photo.bytes)).readUInt32LE(0));
       expect(edited.readUInt32LE(0)).to.not.equal((await pixelsOf(photo.bytes)).readUInt32LE(0));
       const opaque = makeMask(200, 120, { left: 0, top: 0, width: 0, height: 0 });
-      const same = await drawn({ images: [photo], mask: { bytes: opaque, contentType: 'image/png' } });
+      const same = await drawn({ images: [photo], mask: inputOf(opaque, 'image/png') });
       expect(await difference(same, photo.bytes)).to.equal(0);
     });
 
     it('refuse what they cannot use, and name the field', async () => {
-      const junk = { bytes: Buffer.from('junk'), contentType: 'image/png' };
+      const junk = inputOf(Buffer.from('junk'), 'image/png');
       const calls: [string, Partial<ImageCall>][] = [
         ['image', { images: [junk] }],
         ['mask', { images: [photo], mask: junk }],

@@ -1,4 +1,5 @@
 /** The pictures of an answer: base64 checked, addresses fetched, and no more than were asked for. */
+import { bytesOfBase64 } from '../../../core/bulky-json.ts';
 import { fetchBytes } from '../fetch-bytes.ts';
 import { type ProducedImage, ProviderError } from '../provider.ts';
 import { eventError, isObject } from './errors.ts';
@@ -11,6 +12,8 @@ const MAX_REVISED_PROMPT_CHARACTERS = 32_000;
 export interface ImageSource {
   readonly baseUrl: URL;
   readonly signal: AbortSignal;
+  /** Of a string of the answer that is base64. */
+  readonly bytesOf: typeof bytesOfBase64;
 }
 
 /** Throws unless the answer has a picture, and at most so many. */
@@ -34,7 +37,7 @@ export async function picturesOf(
     const bytes =
       typeof item.url === 'string' && !isGiven(item.b64_json)
         ? await fetchPicture(item.url, bytesLeft, source)
-        : decodePicture(item.b64_json);
+        : decodePicture(item.b64_json, source.bytesOf);
     bytesLeft -= bytes.length;
     if (bytesLeft < 0)
       throw new ProviderError('invalid_response', `The pictures are over ${MAX_PICTURES_BYTES} bytes.`, {
@@ -45,17 +48,12 @@ export async function picturesOf(
   return images;
 }
 
-/** Node's decoder passes over what is not base64: what it passed over is missing in the length. */
-export function decodePicture(value: unknown): Buffer {
+/** Some servers send what a browser can show: a data URL. */
+export function decodePicture(value: unknown, bytesOf = bytesOfBase64): Buffer {
   if (typeof value !== 'string' || value === '')
     throw new ProviderError('invalid_response', 'A picture has no bytes.');
-  // Some servers send what a browser can show.
-  const text = value.startsWith('data:') ? value.slice(value.indexOf(',') + 1) : value;
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  const bytes = Buffer.from(text, 'base64');
-  const isWhole = bytes.length > 0 && bytes.length === Math.floor(((text.length - padding) * 3) / 4);
-  if (!isWhole || (text.length - padding) % 4 === 1)
-    throw new ProviderError('invalid_response', 'A picture is not base64.');
+  const bytes = bytesOf(value);
+  if (bytes === undefined) throw new ProviderError('invalid_response', 'A picture is not base64.');
   return bytes;
 }
 

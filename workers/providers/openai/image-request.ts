@@ -1,5 +1,5 @@
 /** The wire body of an image call: JSON for a generation, a form for an edit. What a caller did not ask for is not sent. */
-import { FormData } from 'undici';
+import { type FormBody, type FormPart, type FormPartFile, makeFormBody } from '../form-body.ts';
 import type { ImageCall, ImageInput } from '../provider.ts';
 
 type Fields = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -7,7 +7,7 @@ type Fields = Readonly<Record<string, string | number | boolean | undefined>>;
 /** Models whose answers are addresses unless asked for bytes; all others either know no such field or are read both ways. */
 const ASKED_FOR_BYTES = /^dall-e-/;
 
-export function imageRequestBody(call: ImageCall, stream: boolean): string | FormData {
+export function imageRequestBody(call: ImageCall, stream: boolean): string | FormBody {
   const fields: Fields = {
     model: call.upstreamModel,
     prompt: call.prompt,
@@ -28,18 +28,21 @@ export function imageRequestBody(call: ImageCall, stream: boolean): string | For
     : formOf(call, { ...fields, input_fidelity: call.inputFidelity });
 }
 
-function formOf(call: ImageCall, fields: Fields): FormData {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) form.append(name, `${value}`);
+function formOf(call: ImageCall, fields: Fields): FormBody {
+  const parts: FormPart[] = [];
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined) parts.push({ name, content: `${value}` });
   // As the official client does: a lone picture has the name that servers of one picture know.
   const name = call.images.length === 1 ? 'image' : 'image[]';
-  for (const [index, image] of call.images.entries()) form.append(name, fileOf(image, `image-${index}`));
-  if (call.mask !== undefined) form.append('mask', fileOf(call.mask, 'mask'));
-  return form;
+  for (const [index, image] of call.images.entries())
+    parts.push({ name, content: fileOf(image, `image-${index}`) });
+  if (call.mask !== undefined) parts.push({ name: 'mask', content: fileOf(call.mask, 'mask') });
+  return makeFormBody(parts);
 }
 
 /** The name's ending matters to servers that look at nothing else. */
-function fileOf(image: ImageInput, name: string): File {
-  const ending = image.contentType.slice('image/'.length);
-  return new File([new Uint8Array(image.bytes)], `${name}.${ending}`, { type: image.contentType });
+function fileOf(image: ImageInput, name: string): FormPartFile {
+  const { contentType, byteLength } = image;
+  const ending = contentType.slice('image/'.length);
+  return { fileName: `${name}.${ending}`, contentType, byteLength, open: () => image.open() };
 }

@@ -6,7 +6,7 @@ import { EventStream } from './event-stream.ts';
 import { MAX_PICTURES_BYTES, picturesOf } from './image-answer.ts';
 import { ImageEvents } from './image-events.ts';
 import { imageRequestBody } from './image-request.ts';
-import { hasContentType, parseObject } from './response.ts';
+import { hasContentType, parseBulkyObject } from './response.ts';
 
 /** In base64, and what stands around it. */
 const MAX_ANSWER_BYTES = Math.ceil((MAX_PICTURES_BYTES * 4) / 3) + 64 * 1024;
@@ -30,6 +30,7 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
       headers: typeof body === 'string' ? [...accepted, 'content-type', 'application/json'] : accepted,
       body,
       signal: call.signal,
+      room: call.room,
       maxResponseBytes: MAX_ANSWER_BYTES * (stream ? 1 + call.partialImages : 1),
     };
   }
@@ -41,8 +42,8 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
       if (!hasContentType(answer.headers, 'application/json')) {
         throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
       }
-      const body = parseObject(answer.text);
-      const images = await picturesOf(body, call.count, { baseUrl, signal: call.signal });
+      const { body, bytesOf } = parseBulkyObject(answer.bytes);
+      const images = await picturesOf(body, call.count, { baseUrl, signal: call.signal, bytesOf });
       return { images, usage: isObject(body.usage) ? body.usage : undefined };
     },
     stream: (call) =>

@@ -1,15 +1,30 @@
 /** Cheap checks of what an upstream sent: enough that whoever reads it later meets no surprise, no more (hot path). */
+import { type BulkyJson, parseBulkyJson } from '../../../core/bulky-json.ts';
 import { ProviderError, type TokenUsage } from '../provider.ts';
 import { eventError, isObject } from './errors.ts';
 
 export function parseObject(text: string): Record<string, unknown> {
-  let value: unknown;
+  return requireObject(parsed<unknown>(() => JSON.parse(text)));
+}
+
+/** Of an answer with files in it; see core/bulky-json.ts. */
+export function parseBulkyObject(
+  text: Buffer,
+): Pick<BulkyJson, 'bytesOf'> & { body: Record<string, unknown> } {
+  const { value, bytesOf } = parsed(() => parseBulkyJson(text));
+  return { body: requireObject(value), bytesOf };
+}
+
+function parsed<Result>(parse: () => Result): Result {
   try {
-    value = JSON.parse(text);
+    return parse();
   } catch {
     // the parser's own error quotes the answer, which no log may show
     throw new ProviderError('invalid_response', 'The answer is not JSON.');
   }
+}
+
+function requireObject(value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw new ProviderError('invalid_response', 'The answer is not a JSON object.');
   return value;
 }

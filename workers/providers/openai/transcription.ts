@@ -1,5 +1,6 @@
 /** Transcription by a server of the OpenAI convention: a form in, JSON out, with times where they are asked for. */
-import { FormData } from 'undici';
+import { Readable } from 'node:stream';
+import { type FormBody, type FormPart, makeFormBody } from '../form-body.ts';
 import {
   ProviderError,
   type Transcript,
@@ -36,19 +37,21 @@ export function makeOpenAiTranscription({
   };
 }
 
-function formOf(call: TranscriptionCall): FormData {
-  const form = new FormData();
-  form.append('file', new File([new Uint8Array(call.audio)], call.fileName, { type: call.contentType }));
-  form.append('model', call.upstreamModel);
+function formOf(call: TranscriptionCall): FormBody {
+  const { fileName, contentType, audio } = call;
+  const parts: FormPart[] = [];
+  const add = (name: string, content: FormPart['content']) => parts.push({ name, content });
+  const open = () => Promise.resolve(Readable.from([audio]));
+  add('file', { fileName, contentType, byteLength: audio.length, open });
+  add('model', call.upstreamModel);
   // Not all models have times: only asked for where somebody wants them.
-  const isVerbose = call.wantsSegments || call.wantsWords;
-  form.append('response_format', isVerbose ? 'verbose_json' : 'json');
-  if (call.wantsSegments) form.append('timestamp_granularities[]', 'segment');
-  if (call.wantsWords) form.append('timestamp_granularities[]', 'word');
-  if (call.language !== undefined) form.append('language', call.language);
-  if (call.prompt !== undefined) form.append('prompt', call.prompt);
-  if (call.temperature !== undefined) form.append('temperature', `${call.temperature}`);
-  return form;
+  add('response_format', call.wantsSegments || call.wantsWords ? 'verbose_json' : 'json');
+  if (call.wantsSegments) add('timestamp_granularities[]', 'segment');
+  if (call.wantsWords) add('timestamp_granularities[]', 'word');
+  if (call.language !== undefined) add('language', call.language);
+  if (call.prompt !== undefined) add('prompt', call.prompt);
+  if (call.temperature !== undefined) add('temperature', `${call.temperature}`);
+  return makeFormBody(parts);
 }
 
 function transcriptOf(body: Record<string, unknown>, call: TranscriptionCall): Transcript {

@@ -1,4 +1,5 @@
 /** From a drawing to pixels, and what is done with them: edits within a mask, rough versions, and files. */
+import { buffer } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { OverlayOptions, Sharp } from 'sharp';
 import {
@@ -29,16 +30,22 @@ export async function rasterOf(svg: string, { width, height }: PictureSize): Pro
 }
 
 /** A picture of the caller's, upright, covering the size; what is over is cut off evenly. */
-export async function coverRaster({ bytes }: ImageInput, size: PictureSize): Promise<Raster> {
-  return withSharp(size.width * size.height, (sharp) =>
-    pixelsOf(sharp(bytes, { ...PICTURE_INPUT, autoOrient: true }).resize({ ...size, fit: 'cover' })),
+export async function coverRaster(image: ImageInput, size: PictureSize): Promise<Raster> {
+  return withSharp(size.width * size.height, async (sharp) =>
+    pixelsOf(
+      sharp(await bytesOf(image), { ...PICTURE_INPUT, autoOrient: true }).resize({ ...size, fit: 'cover' }),
+    ),
   );
 }
 
+async function bytesOf(image: ImageInput): Promise<Buffer> {
+  return buffer(await image.open());
+}
+
 /** The mask's opacity, one byte a pixel, cut as the picture it belongs to; `undefined` when it has none. */
-export async function opacityOf({ bytes }: ImageInput, size: PictureSize): Promise<Buffer | undefined> {
+export async function opacityOf(image: ImageInput, size: PictureSize): Promise<Buffer | undefined> {
   return withSharp(size.width * size.height, async (sharp) => {
-    const mask = sharp(bytes, { ...PICTURE_INPUT, autoOrient: true });
+    const mask = sharp(await bytesOf(image), { ...PICTURE_INPUT, autoOrient: true });
     if (!(await mask.metadata()).hasAlpha) return undefined;
     return mask
       .resize({ ...size, fit: 'cover', kernel: 'nearest' })

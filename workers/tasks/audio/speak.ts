@@ -3,7 +3,6 @@
  * request is on the books; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
 import { Readable } from 'node:stream';
-import { Semaphore } from 'async-mutex';
 import type { AssetFile } from '../../../core/assets/files.ts';
 import { AssetTooLarge } from '../../../core/assets/store.ts';
 import { AUDIO_CONTENT_TYPES } from '../../../core/audio/formats.ts';
@@ -16,6 +15,7 @@ import {
   type SpeechResult,
 } from '../../../core/speech.ts';
 import { type RunAssets, throwStoreFailure } from '../../assets.ts';
+import type { Places } from '../../places.ts';
 import { type Provider, ProviderError, type SpeechProvider } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
@@ -27,15 +27,13 @@ export interface SpeechTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
   readonly logger: Logger;
-  /** Speeches this worker makes at once. */
-  readonly concurrency: number;
+  readonly places: Places;
 }
 
 /** Bytes of audio between provider and store. */
 const STORE_BUFFER_BYTES = 64 * 1024;
 
 export function makeSpeechTask(options: SpeechTaskOptions): PaidTask<SpeechJobInput> {
-  const places = new Semaphore(options.concurrency);
   return {
     name: SPEECH_TASK,
     // what was heard of one run cannot be joined with what another makes
@@ -43,10 +41,9 @@ export function makeSpeechTask(options: SpeechTaskOptions): PaidTask<SpeechJobIn
     isCollected: true,
     storesEvents: false,
     perform: (run, input) =>
-      places.runExclusive(() => {
-        run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options);
-      }),
+      options.places.inTurn({ accountId: run.payload.accountId, inputBytes: 0, signal: run.signal }, () =>
+        perform(run, input, options),
+      ),
   };
 }
 

@@ -2,7 +2,6 @@
  * audio/transcribe: what is said in a file the caller sent. Nobody has seen anything of it before it is on the books, so it may be
  * done again.
  */
-import { Semaphore } from 'async-mutex';
 import { extensionOf } from '../../../core/assets/keys.ts';
 import type { Logger } from '../../../core/logger.ts';
 import {
@@ -12,6 +11,7 @@ import {
   type TranscriptPart,
 } from '../../../core/speech.ts';
 import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
+import type { Places } from '../../places.ts';
 import {
   type Provider,
   ProviderError,
@@ -26,24 +26,22 @@ export interface TranscriptionTaskOptions {
   readonly routes: Routes;
   readonly assets: RunAssets;
   readonly logger: Logger;
-  /** Requests whose audio may be in this worker's memory at once. */
-  readonly concurrency: number;
+  readonly places: Places;
 }
 
 /** What the ingress reads of a file at most; nothing larger can have been stored. */
 const MAX_AUDIO_BYTES = 25 * 1024 * 1024;
 
 export function makeTranscriptionTask(options: TranscriptionTaskOptions): PaidTask<TranscriptionJobInput> {
-  const places = new Semaphore(options.concurrency);
   return {
     name: TRANSCRIPTION_TASK,
     mayRepeat: () => true,
     hasInputFiles: true,
     perform: (run, input) =>
-      places.runExclusive(() => {
-        run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options);
-      }),
+      options.places.inTurn(
+        { accountId: run.payload.accountId, inputBytes: input.audio.byteLength, signal: run.signal },
+        () => perform(run, input, options),
+      ),
   };
 }
 

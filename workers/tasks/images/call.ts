@@ -1,6 +1,6 @@
-/** What an image job asks of a provider: its input, with the caller's pictures read from the store. */
-import { type ImageJobInput, MAX_PICTURE_BYTES } from '../../../core/images.ts';
-import type { InputFile, RunAssets } from '../../assets.ts';
+/** What an image job asks of a provider: its input, with the caller's pictures to be read from the store when they are sent. */
+import type { ImageJobInput, StoredInput } from '../../../core/images.ts';
+import type { RunAssets } from '../../assets.ts';
 import {
   type ImageCall,
   type ImageInput,
@@ -10,25 +10,19 @@ import {
 } from '../../providers/provider.ts';
 import type { Run } from '../../run.ts';
 
-/** The caller's pictures. */
-export type Inputs = Pick<ImageCall, 'images' | 'mask'>;
-
-export async function loadInputs(run: Run, input: ImageJobInput, assets: RunAssets): Promise<Inputs> {
-  const images: ImageInput[] = [];
-  for (const image of input.images) images.push(await load(run, image, assets));
-  return { images, mask: input.mask === null ? undefined : await load(run, input.mask, assets) };
-}
-
-async function load(run: Run, input: InputFile, assets: RunAssets): Promise<ImageInput> {
-  return { bytes: await assets.readInput(run, input, MAX_PICTURE_BYTES), contentType: input.contentType };
-}
-
+/** `room`: for the pictures of the answer. */
 export function callOf(
   run: Run,
   input: ImageJobInput,
   upstreamModel: string,
-  { images, mask }: Inputs,
+  assets: Pick<RunAssets, 'openInput'>,
+  room: () => Promise<void>,
 ): ImageCall {
+  const picture = ({ byteLength, ...file }: StoredInput): ImageInput => ({
+    contentType: file.contentType,
+    byteLength,
+    open: () => assets.openInput(run, file),
+  });
   return {
     requestId: run.id,
     upstreamModel,
@@ -45,8 +39,9 @@ export function callOf(
     seed: input.seed ?? undefined,
     inputFidelity: input.inputFidelity ?? undefined,
     partialImages: input.partialImages,
-    images,
-    mask,
+    images: input.images.map(picture),
+    mask: input.mask === null ? undefined : picture(input.mask),
+    room,
   };
 }
 

@@ -2,7 +2,7 @@
  * images/generate: pictures from a prompt, or from other pictures, streamed or whole. Pictures go to the store before the request is
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
-import { Semaphore } from 'async-mutex';
+import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageJobInput,
@@ -11,12 +11,13 @@ import {
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
+import type { RunAssets } from '../../assets.ts';
+import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
-import { callOf, imageOf, loadInputs } from './call.ts';
+import { callOf, imageOf } from './call.ts';
 import {
   draftOf,
   imageOfResult,
@@ -29,6 +30,7 @@ import {
   storable,
 } from './outcome.ts';
 import { finishPicture, type Origin } from './pictures.ts';
+import { makeRooms, type Rooms } from './room.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
@@ -36,12 +38,14 @@ export interface ImageTaskOptions {
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
   readonly logger: Logger;
-  /** Requests whose pictures may be in this worker's memory at once. */
-  readonly concurrency: number;
+  /** For requests under way. */
+  readonly places: Places;
+  /** Of answers in memory at once, as they come from providers. */
+  readonly answerBytes: number;
 }
 
 export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput> {
-  const places = new Semaphore(options.concurrency);
+  const rooms = makeRooms(options.answerBytes);
   return {
     name: IMAGE_TASK,
     // whole pictures nobody has seen may be made again; of a stream a partial one may have been seen
@@ -49,27 +53,36 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     isCollected: true,
     hasInputFiles: true,
     perform: (run, input) =>
-      places.runExclusive(() => {
-        run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options);
-      }),
+      // its pictures go from the store to the provider as they are read: they are in nobody's memory
+      options.places.inTurn({ accountId: run.payload.accountId, inputBytes: 0, signal: run.signal }, () =>
+        perform(run, input, options, rooms),
+      ),
   };
 }
 
-async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions): Promise<Outcome> {
+async function perform(
+  run: Run,
+  input: ImageJobInput,
+  options: ImageTaskOptions,
+  rooms: Rooms,
+): Promise<Outcome> {
   const { routes, signer, logger } = options;
-  const assets = sayingWhatFailed(options.assets, run, logger);
-  const inputs = await loadInputs(run, input, assets);
+  const { assets, failure } = sayingWhatFailed(options.assets, run, logger);
+  const room = rooms.for(input);
   const produced: Produced = { shown: new Set(), finished: new Map(), provider: '' };
   try {
     const made = await routes.call(
       { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
       async (served, route) => {
-        const call = callOf(run, input, route.upstreamModel, inputs);
+        const call = callOf(run, input, route.upstreamModel, assets, room.enter);
         const work = run.payload.isStream ? makeStreamed : makeWhole;
         produced.provider = served.name;
         produced.finished.clear(); // of a route that failed
-        return await work(run, input, imageOf(served), call, { assets, signer }, produced);
+        try {
+          return await work(run, input, imageOf(served), call, { assets, signer }, produced);
+        } catch (error) {
+          throw failure() ?? error; // a picture that could not be read is not the provider's fault
+        }
       },
       () => run.events.length > 0,
     );
@@ -83,7 +96,38 @@ async function perform(run: Run, input: ImageJobInput, options: ImageTaskOptions
     // of a stream that its caller stops, what was shown cannot be taken back: it is paid for
     if (run.abortCause !== 'client_gone' || produced.shown.size === 0) throw error;
     return await stoppedOutcome(run, input, produced, assets, logger);
+  } finally {
+    room.leave();
   }
+}
+
+/** A store that cannot be written to or read is no fault of the request: it may be made again. */
+function sayingWhatFailed(
+  assets: RunAssets,
+  { signal, id }: Run,
+  logger: Logger,
+): { assets: RunAssets; failure: () => ServiceError | undefined } {
+  let failure: ServiceError | undefined;
+  const noteFailure = (error: unknown): void => {
+    if (signal.aborted || failure !== undefined) return;
+    logger.error({ err: error, requestId: id }, 'the asset store failed');
+    failure = new ServiceError('generation_failed', {}, { cause: error });
+  };
+  const failed = (error: unknown): never => {
+    noteFailure(error);
+    throw failure ?? error;
+  };
+  return {
+    failure: () => failure,
+    assets: {
+      ...assets,
+      put: (run, drafts) => assets.put(run, drafts).catch(failed),
+      async openInput(run, input) {
+        const file = await assets.openInput(run, input).catch(failed);
+        return file.once('error', noteFailure);
+      },
+    },
+  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */

@@ -4,7 +4,8 @@
  */
 import type { OutputFormat } from '../../../core/images.ts';
 import { contentTypeOf } from '../../../core/images.ts';
-import { encodePicture, inspectPicture, type Picture, PictureError } from '../../../core/pictures.ts';
+import { readPictureFile } from '../../../core/picture-file.ts';
+import { encodePicture, inspectPicture, PictureError } from '../../../core/pictures.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import { ProviderError } from '../../providers/provider.ts';
 
@@ -36,20 +37,10 @@ export async function finishPicture(
   origin: Origin,
   signer: PictureSigner,
 ): Promise<Finished> {
-  const picture = await look(sent);
-  const { width, height } = picture;
+  const { bytes, width, height } = await inFormat(sent, wanted);
   if (wanted.size !== undefined && wanted.size !== `${width}x${height}`) {
     throw new ProviderError('invalid_response', `a picture of ${width}x${height} instead of ${wanted.size}`);
   }
-  const bytes =
-    picture.format === wanted.format
-      ? sent
-      : (
-          await encodePicture(sent, {
-            format: wanted.format,
-            ...(wanted.compression === null ? {} : { compression: wanted.compression }),
-          })
-        ).bytes;
   return {
     bytes: await signed(bytes, wanted.format, origin, signer),
     contentType: contentTypeOf(wanted.format),
@@ -69,9 +60,16 @@ async function signed(
   return signer.sign(bytes, { contentType: format === 'png' ? 'image/png' : 'image/jpeg', ...origin });
 }
 
-async function look(sent: Buffer): Promise<Picture> {
+/** Decoded once, whether that is to look into it or to encode it anew. */
+async function inFormat(
+  sent: Buffer,
+  { format, compression }: Wanted,
+): Promise<{ bytes: Buffer; width: number; height: number }> {
+  const file = readPictureFile(sent);
   try {
-    return await inspectPicture(sent);
+    if (typeof file === 'string' || file.format === format)
+      return { bytes: sent, ...(await inspectPicture(sent)) };
+    return await encodePicture(sent, { format, ...(compression === null ? {} : { compression }) });
   } catch (error) {
     if (!(error instanceof PictureError)) throw error;
     throw new ProviderError('invalid_response', `what was sent is no picture: ${error.problem}`, {
