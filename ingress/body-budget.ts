@@ -2,7 +2,7 @@
  * How much of large request bodies one ingress has in memory at once. A body waits, unread in its socket, until there is room for
  * it; whoever is let in gives the room back when it is done with the bytes. Small bodies pass.
  */
-import { Semaphore } from 'async-mutex';
+import { ByteSemaphore } from '../core/byte-semaphore.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
 
@@ -22,7 +22,7 @@ const PATIENCE_MS = 30_000;
 const RETRY_AFTER_SECONDS = 5;
 
 export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): BodyBudget {
-  const room = new Semaphore(totalBytes);
+  const room = new ByteSemaphore(totalBytes);
 
   async function waitForRoom(ctx: Context, bytes: number): Promise<() => void> {
     const acquiring = room.acquire(bytes);
@@ -35,11 +35,10 @@ export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): Bo
     ctx.res.once('close', leave);
     if (ctx.res.destroyed) leave();
     try {
-      const [, release] = await Promise.race([acquiring, left.promise]);
-      return release;
+      return await Promise.race([acquiring, left.promise]);
     } catch (error) {
       // a place in the queue cannot be given up: when its turn comes it is passed on
-      void acquiring.then(([, release]) => release());
+      void acquiring.then((release) => release());
       // what is still on its way will not be read: the connection ends with the answer
       ctx.set('Connection', 'close');
       throw error;
@@ -57,7 +56,7 @@ export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): Bo
         throw new ServiceError('invalid_parameter', { param: 'body', max_bytes: maxBytes });
       }
       if (length <= SMALL_BODY_BYTES) return await work();
-      const release = await waitForRoom(ctx, Math.min(length, totalBytes));
+      const release = await waitForRoom(ctx, length);
       try {
         return await work();
       } finally {
@@ -65,7 +64,7 @@ export function makeBodyBudget(totalBytes: number, patienceMs = PATIENCE_MS): Bo
       }
     },
     get freeBytes() {
-      return room.getValue();
+      return room.freeBytes;
     },
   };
 }

@@ -2,7 +2,7 @@
  * How many answers full of pictures one worker has in memory at once. Requests wait at their providers without any; an answer is
  * taken from its socket when there is room for it, and gives the room back when its pictures are in the store.
  */
-import { Semaphore } from 'async-mutex';
+import { ByteSemaphore } from '../../../core/byte-semaphore.ts';
 import { type ImageJobInput, pixelsOf } from '../../../core/images.ts';
 
 export interface Room {
@@ -20,10 +20,10 @@ export interface Rooms {
 const BYTES_A_PIXEL = 4;
 
 export function makeRooms(totalBytes: number): Rooms {
-  const places = new Semaphore(totalBytes);
+  const places = new ByteSemaphore(totalBytes);
   return {
     for({ size, count }) {
-      const bytes = Math.min(totalBytes, Math.max(1, pixelsOf(size) * count * BYTES_A_PIXEL));
+      const bytes = pixelsOf(size) * count * BYTES_A_PIXEL;
       let entered: ReturnType<typeof places.acquire> | undefined;
       let isLeft = false;
       return {
@@ -35,7 +35,7 @@ export function makeRooms(totalBytes: number): Rooms {
         leave() {
           isLeft = true;
           // a place in the queue cannot be given up: when its turn comes it is passed on
-          void entered?.then(([, release]) => release());
+          void entered?.then((release) => release());
         },
       };
     },
