@@ -16,5 +16,6 @@ export function makeNoise(
   const noise = { type: 'gaussian', mean: 128, sigma: NOISE_SIGMA } as const;
   const picture = sharp({ create: { width, height, channels: 3, background: '#888', noise } });
   if (blur > 0) picture.blur(blur);
-  return picture.toFormat(format, { compressionLevel: 6, quality: 90 }).toBuffer();
+  // a quality would make a PNG of few colours
+  return picture.toFormat(format, format === 'png' ? { compressionLevel: 6 } : { quality: 90 }).toBuffer();
 }

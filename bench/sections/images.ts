@@ -41,7 +41,7 @@ const DOWNLOADS = 20;
 const HELD_MS = 3000;
 const SAMPLE_MS = 50;
 /** Of the ingress, for the buffers of sockets and files of all readers together. */
-const MAX_DOWNLOAD_MEGABYTES = 60;
+const MAX_DOWNLOAD_MEGABYTES = 100;
 const BYTES_PER_MEGABYTE = 1_048_576;
 
 interface Part {

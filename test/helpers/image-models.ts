@@ -1,5 +1,6 @@
 /** Image models for tests: of the sandbox, priced by size and quality. */
 import { expect } from 'chai';
+import type { Pool } from '../../core/database.ts';
 import { eventually, type TestService } from './service.ts';
 
 export const IMAGE_MODEL = 'image-test';
@@ -22,7 +23,16 @@ export async function makeImageModel(
   service: Pick<TestService, 'pool' | 'get'>,
   model: TestImageModel,
 ): Promise<void> {
-  const { pool } = service;
+  await insertImageModel(service.pool, model);
+  await eventually(async () => {
+    const { json } = await service.get('/v1/images/models');
+    const listed = json.data.find((entry: { id: string }) => entry.id === model.id);
+    expect(listed?.pricing).to.have.length((model.prices ?? IMAGE_PRICES).length);
+  });
+}
+
+/** For a service that is not started yet. */
+export async function insertImageModel(pool: Pool, model: TestImageModel): Promise<void> {
   await pool.query(
     `insert into app.providers (name, kind) values ('sandbox', 'sandbox') on conflict (name) do nothing`,
   );
@@ -42,9 +52,4 @@ export async function makeImageModel(
       quality,
     ]);
   }
-  await eventually(async () => {
-    const { json } = await service.get('/v1/images/models');
-    const listed = json.data.find((entry: { id: string }) => entry.id === model.id);
-    expect(listed?.pricing).to.have.length((model.prices ?? IMAGE_PRICES).length);
-  });
 }

@@ -9,8 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface TestS3 {
-  /** What ASSET_STORE takes; `prefix` within the bucket. */
-  address(prefix: string): string;
+  readonly port: number;
+  /** What ASSET_STORE takes; `prefix` within the bucket. `through`: the port of a proxy in front. */
+  address(prefix: string, through?: number): string;
   stop(): Promise<void>;
 }
 
@@ -64,8 +65,9 @@ export async function startS3(): Promise<TestS3> {
   process.env.AWS_ACCESS_KEY_ID = 'S3RVER';
   process.env.AWS_SECRET_ACCESS_KEY = 'S3RVER';
   return {
-    address: (prefix) =>
-      `s3://${BUCKET}/${prefix}?endpoint=${encodeURIComponent(`http://127.0.0.1:${port}`)}&path_style=true`,
+    port: Number(port),
+    address: (prefix, through = Number(port)) =>
+      `s3://${BUCKET}/${prefix}?endpoint=${encodeURIComponent(`http://127.0.0.1:${through}`)}&path_style=true`,
     async stop() {
       process.off('exit', killNow);
       if (before.id === undefined) delete process.env.AWS_ACCESS_KEY_ID;
