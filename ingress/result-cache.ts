@@ -4,19 +4,10 @@ import { AssetMissing } from '../core/assets/store.ts';
 import { ServiceError } from '../core/errors.ts';
 import { type Context, callerOf } from './context.ts';
 import type { Asset } from './data/assets.ts';
-import { claimCachedAnswer, hasIdempotencyKey } from './data/requests.ts';
+import { claimCachedAnswer } from './data/requests.ts';
 import { idempotencyOf } from './paid.ts';
 import type { Services } from './services.ts';
 import { refusedKey } from './submit.ts';
-
-/** Not under an Idempotency-Key that was used before: then that request answers. */
-export async function mayBeAnsweredFromCache(
-  ctx: Context,
-  { pool }: Pick<Services, 'pool'>,
-): Promise<boolean> {
-  const key = ctx.headers['idempotency-key'];
-  return typeof key !== 'string' || !(await hasIdempotencyKey(pool, callerOf(ctx).accountId, key));
-}
 
 /**
  * Takes the caller's Idempotency-Key for what was found, made by this request. False: the key is that of a request of its own, which

@@ -166,13 +166,3 @@ export async function claimCachedAnswer(
   });
   return rows[0] as { outcome: string; otherRequestId: string };
 }
-
-/** Whether a request was made under this key that would answer it now, or does so already. */
-export async function hasIdempotencyKey(pool: Pool, accountId: string, key: string): Promise<boolean> {
-  const { rowCount } = await pool.query({
-    name: 'has_idempotency_key',
-    text: 'select from app.idempotency_keys where account_id = $1 and key = $2',
-    values: [accountId, key],
-  });
-  return rowCount === 1;
-}

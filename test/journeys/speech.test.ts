@@ -179,6 +179,15 @@ describe('speech with the official client', () => {
     expectedCharges = [COST_AP];
   });
 
+  it('takes the Idempotency-Key for what it finds in the cache: another text under it conflicts', async () => {
+    await bytesOf(await say());
+    const options = { headers: { 'Idempotency-Key': 'of a hit' } };
+    expect((await say({}, options)).headers.get('x-svc-cached')).to.equal('true');
+    expect((await say({}, options)).headers.get('x-svc-ap-cost')).to.equal('0');
+    expect((await refusalOf(say({ input: 'another' }, options))).code).to.equal('idempotency_conflict');
+    expectedCharges = [COST_AP];
+  });
+
   it('can be fetched again, in parts too, by its caller alone', async () => {
     const response = await say();
     const audio = await bytesOf(response);

@@ -4,7 +4,7 @@ import canonicalize from 'canonicalize';
 import type { AudioFormat } from '../../../core/audio/formats.ts';
 import { type Context, callerOf } from '../../context.ts';
 import { type Asset, findCachedResult } from '../../data/assets.ts';
-import { areReadable, mayBeAnsweredFromCache } from '../../result-cache.ts';
+import { areReadable, claimForCached } from '../../result-cache.ts';
 import type { Services } from '../../services.ts';
 import type { Speaker } from '../../voices.ts';
 
@@ -35,13 +35,16 @@ export function cacheKeyOf(isTest: boolean, { voice, model }: Speaker, asked: Sp
     .digest('hex');
 }
 
+/** A speech that is still there, under the caller's Idempotency-Key. */
 export async function findCached(
   ctx: Context,
   services: Services,
   cacheKey: string,
+  rawBody: Buffer,
 ): Promise<Asset | undefined> {
-  if (!(await mayBeAnsweredFromCache(ctx, services))) return undefined;
   const found = await findCachedResult(services.pool, callerOf(ctx).accountId, cacheKey);
-  if (found === undefined || !(await areReadable(services, found.assets))) return undefined;
-  return found.assets[0];
+  const speech = found?.assets[0];
+  if (speech === undefined || speech.requestId === null) return undefined;
+  if (!(await areReadable(services, [speech]))) return undefined;
+  return (await claimForCached(ctx, services, speech.requestId, rawBody)) ? speech : undefined;
 }

@@ -38,7 +38,7 @@ export async function speak(
   }
   const isTest = callerOf(ctx).prefix === 'svc_test_';
   const cacheKey = cacheKeyOf(isTest, speaker, body);
-  const found = await findCached(ctx, services, cacheKey);
+  const found = await findCached(ctx, services, cacheKey, body.raw);
   if (found !== undefined) {
     ctx.set('x-svc-model', model.id);
     ctx.set('x-svc-voice', voice.slug);
