@@ -4,7 +4,6 @@
  */
 import { Semaphore } from 'async-mutex';
 import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
-import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageDetails,
@@ -25,6 +24,7 @@ import type { Outcome, PaidTask } from '../../task.ts';
 import { callOf, imageOf } from './call.ts';
 import { type Finished, finishPicture, type Origin } from './pictures.ts';
 import { makeRooms, type Rooms } from './room.ts';
+import { sayingWhatFailed } from './store-failure.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
@@ -98,35 +98,6 @@ async function perform(
   } finally {
     room.leave();
   }
-}
-
-/** A store that cannot be written to or read is no fault of the request: it may be made again. */
-function sayingWhatFailed(
-  assets: RunAssets,
-  { signal, id }: Run,
-  logger: Logger,
-): { assets: RunAssets; failure: () => ServiceError | undefined } {
-  let failure: ServiceError | undefined;
-  const noteFailure = (error: unknown): void => {
-    if (signal.aborted || failure !== undefined) return;
-    logger.error({ err: error, requestId: id }, 'the asset store failed');
-    failure = new ServiceError('generation_failed', {}, { cause: error });
-  };
-  const failed = (error: unknown): never => {
-    noteFailure(error);
-    throw failure ?? error;
-  };
-  return {
-    failure: () => failure,
-    assets: {
-      ...assets,
-      put: (run, drafts) => assets.put(run, drafts).catch(failed),
-      async openInput(run, input) {
-        const file = await assets.openInput(run, input).catch(failed);
-        return file.once('error', noteFailure);
-      },
-    },
-  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */
