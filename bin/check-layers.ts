@@ -38,11 +38,11 @@ const RULES: readonly Rule[] = [
     to: /^(test|bench)\//,
   },
   {
-    name: 'providers know of ours only each other, errors, configuration, types, large JSON and how pictures are made',
+    name: 'providers know of ours only each other, errors, configuration, types, large JSON and how pictures and audio are made',
     from: /^workers\/providers\//,
     to: /^/,
     except:
-      /^(workers\/providers\/|core\/(errors|error-catalogue|config|configuration|types|pictures|lettering|bulky-json)(\.ts$|\/))/,
+      /^(workers\/providers\/|core\/(errors|error-catalogue|config|configuration|types|pictures|lettering|audio|thread|bulky-json)(\.ts$|\/))/,
   },
 ];
 

@@ -3,7 +3,7 @@
  * where one is named. Safe to run again, and by several machines at once.
  */
 import { CatalogueFileError } from '../core/catalogue-file/error.ts';
-import { type Config, loadConfig } from '../core/config.ts';
+import { type Config, loadConfig, warningsOf } from '../core/config.ts';
 import { describeDatabaseError } from './svc/database.ts';
 
 const say = (line: string): void => console.log(`release: ${line}`);
@@ -14,7 +14,7 @@ async function release(config: Config): Promise<void> {
   }
   const { migrate } = await import('./migrate.ts');
   const { migrations, warnings } = await migrate(config.databaseUrl);
-  for (const warning of warnings) console.warn(`release: warning: ${warning}`);
+  for (const warning of [...warningsOf(config), ...warnings]) console.warn(`release: warning: ${warning}`);
   for (const name of migrations) say(`applied migration ${name}`);
   const count = migrations.length;
   say(

@@ -27,11 +27,15 @@ export interface Config {
   readonly chatTimeoutSeconds: number;
   /** Seconds an image request may take in all before it is voided. */
   readonly imageTimeoutSeconds: number;
+  /** Seconds a speech or a transcription may take in all before it is voided. */
+  readonly speechTimeoutSeconds: number;
+  /** Unicode code points of a text to be spoken. */
+  readonly maxSpeechCharacters: number;
   /** Bytes of a JSON body that are read before it is refused. */
   readonly maxBodyBytes: number;
   /** The same for a body with pictures in it, JSON or a form. */
   readonly maxImageBodyBytes: number;
-  /** Bytes of large request bodies one ingress has in memory at once; others wait unread. */
+  /** Bytes of large request bodies one ingress has in memory at once, a third of it for callers without a key; others wait unread. */
   readonly bodyBudgetBytes: number;
   /** Where files are kept: `file:///path` or `s3://bucket/prefix?…`; undefined: `assets` in the data folder. */
   readonly assetStore: string | undefined;
@@ -69,6 +73,12 @@ export interface Config {
   readonly workerConcurrency: number;
   /** Image requests one worker process has under way at once. */
   readonly imageConcurrency: number;
+  /** Bytes of callers' files that one worker process has in memory at once (those not passed on as they are read); more wait. */
+  readonly inputBudgetBytes: number;
+  /** Speeches one worker makes at once: with an S3 store each takes two parts of an upload of memory. */
+  readonly speechConcurrency: number;
+  /** Transcriptions whose audio (up to 25 MB each) may be in one worker's memory at once. */
+  readonly transcriptionConcurrency: number;
   /** Bytes of image answers, as providers send them, that one worker process has in memory at once. */
   readonly imageAnswerBytes: number;
   readonly heartbeatSeconds: number;
@@ -101,6 +111,8 @@ export function loadConfig(env: Environment = process.env): Config {
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
     chatTimeoutSeconds: wholeNumber(env, 'CHAT_TIMEOUT_SECONDS', 600, 1, 86400),
     imageTimeoutSeconds: wholeNumber(env, 'IMAGE_TIMEOUT_SECONDS', 600, 1, 86400),
+    speechTimeoutSeconds: wholeNumber(env, 'SPEECH_TIMEOUT_SECONDS', 600, 1, 86400),
+    maxSpeechCharacters: wholeNumber(env, 'MAX_SPEECH_CHARACTERS', 5000, 1, 100_000),
     maxImageBodyBytes: wholeNumber(env, 'MAX_IMAGE_BODY_BYTES', 50 * 1024 * 1024, 1024, 1024 ** 3),
     maxBodyBytes: wholeNumber(env, 'MAX_BODY_BYTES', 20 * 1024 * 1024, 1024, 1024 ** 3),
     bodyBudgetBytes: wholeNumber(env, 'BODY_BUDGET_MB', 64, 1, 65_536) * 1024 * 1024,
@@ -125,6 +137,9 @@ export function loadConfig(env: Environment = process.env): Config {
 
     workerConcurrency: wholeNumber(env, 'WORKER_CONCURRENCY', 1000, 1, 10_000),
     imageConcurrency: wholeNumber(env, 'IMAGE_CONCURRENCY', 64, 1, 10_000),
+    inputBudgetBytes: wholeNumber(env, 'INPUT_BUDGET_MB', 128, 1, 65_536) * 1024 * 1024,
+    speechConcurrency: wholeNumber(env, 'SPEECH_CONCURRENCY', 200, 1, 10_000),
+    transcriptionConcurrency: wholeNumber(env, 'TRANSCRIPTION_CONCURRENCY', 16, 1, 10_000),
     imageAnswerBytes: wholeNumber(env, 'IMAGE_ANSWER_MB', 64, 1, 65_536) * 1024 * 1024,
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
@@ -133,6 +148,14 @@ export function loadConfig(env: Environment = process.env): Config {
     userTokenIssuer: env.USER_TOKEN_ISSUER || 'svc',
     userTokenAudience: env.USER_TOKEN_AUDIENCE || 'svc',
   };
+}
+
+/** What works, and not as it should in production. */
+export function warningsOf({ isProduction, baseUrl }: Pick<Config, 'isProduction' | 'baseUrl'>): string[] {
+  if (!isProduction || baseUrl !== undefined) return [];
+  return [
+    'BASE_URL is not set: addresses in answers are those that callers name (Host, and behind proxies X-Forwarded-Host)',
+  ];
 }
 
 /** The stores a process of its own needs; throws one line that says what is missing. */

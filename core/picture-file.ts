@@ -13,6 +13,8 @@ export type PictureProblem =
   | 'damaged'
   /** More pixels, or a longer side, than allowed. */
   | 'too_large'
+  /** Far more bytes than its pixels can need: it carries something else. */
+  | 'too_heavy'
   | 'animated'
   /** Bytes behind the picture, or a file that is something else as well. */
   | 'polyglot';
@@ -30,6 +32,9 @@ const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 const JPEG_START = Buffer.from('ffd8ff', 'hex');
 /** Of a progressive JPEG, each of which costs a pass over all its pixels; encoders make about ten. */
 const MAX_JPEG_SCANS = 64;
+/** Of a file: twice what the most precise pixels take uncompressed, and a megabyte for profiles, texts and manifests. */
+const MAX_BYTES_A_PIXEL = 16;
+const MAX_BYTES_BESIDE = 1024 * 1024;
 /** PDF readers look for their mark this far into a file. */
 const PDF_MARK_BYTES = 1024;
 /** ZIP readers look for the end of the directory among the last bytes: 22 and a comment. */
@@ -38,8 +43,11 @@ const ZIP_TAIL_BYTES = 22 + 0xffff;
 export function readPictureFile(bytes: Buffer): PictureFile | PictureProblem {
   if (bytes.length === 0) return 'empty';
   const found = readByFormat(bytes);
-  if (typeof found !== 'string' && isOtherFileToo(bytes)) return 'polyglot';
-  return found;
+  if (typeof found === 'string') return found;
+  if (isOtherFileToo(bytes)) return 'polyglot';
+  return bytes.length > found.width * found.height * MAX_BYTES_A_PIXEL + MAX_BYTES_BESIDE
+    ? 'too_heavy'
+    : found;
 }
 
 function readByFormat(bytes: Buffer): PictureFile | PictureProblem {

@@ -67,7 +67,16 @@ export function chatCostAp(
 
 /** The hold for an image request: as many pictures as are asked for, or none at all; a unit is one picture. */
 export function quoteImages(priceAp: number, count: number): Quote {
-  return { fixedMilliAp: 0, unitMilliAp: priceAp * 1000, minUnits: count, maxUnits: count };
+  return quoteUnits(priceAp * 1000, count);
+}
+
+/** The hold for so many units at a price each, all of them or none; the cost is the same (`unitsCostAp`). */
+export function quoteUnits(milliApPerUnit: number, units: number): Quote {
+  return { fixedMilliAp: 0, unitMilliAp: milliApPerUnit, minUnits: units, maxUnits: units };
+}
+
+export function unitsCostAp(milliApPerUnit: number, units: number): number {
+  return milliApToAp(milliApPerUnit * units);
 }
 
 /** The hold for an operation that is priced by the call. */

@@ -13,8 +13,23 @@ import { countRate, refuseOverRate } from './middleware/rate-limit.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requireScope } from './middleware/scope.ts';
 import { isId } from './parameters.ts';
+import { postEstimate } from './routes/audio/estimate.ts';
+import { getAudioFile } from './routes/audio/file.ts';
+import { postGenerate } from './routes/audio/generate.ts';
+import { postSpeech } from './routes/audio/speech.ts';
+import { postTranscription } from './routes/audio/transcriptions.ts';
+import { listVoices } from './routes/audio/voices.ts';
 import { chatCompletions } from './routes/chat/completions.ts';
 import { getCredits } from './routes/credits.ts';
+import { postTextToSpeech } from './routes/el/text-to-speech.ts';
+import { postElTts } from './routes/el/tts.ts';
+import {
+  getClientVoice,
+  listClientModels,
+  listClientVoices,
+  listElVoices,
+  searchClientVoices,
+} from './routes/el/voices.ts';
 import { getHealth, getHealthStats } from './routes/health.ts';
 import { getBeacon } from './routes/images/beacon.ts';
 import { getImageCandidate } from './routes/images/candidate.ts';
@@ -59,10 +74,10 @@ export function makeApp(services: Services): Koa<State> {
   app.use(language);
   app.use(errors(services.logger));
 
-  const known = authenticate(services);
+  const anyKey = authenticate(services);
   const counted = countRate(services.rateLimiter);
-  const keyed: Middleware[] = [known, counted, refuseOverRate];
-  const paid = (scope: Parameters<typeof requireScope>[0]): Middleware[] => [
+  const keyed: Middleware[] = [anyKey, counted, refuseOverRate];
+  const paid = (scope: Parameters<typeof requireScope>[0], known = anyKey): Middleware[] => [
     known,
     counted,
     accountMaySpend(services),
@@ -70,7 +85,7 @@ export function makeApp(services: Services): Koa<State> {
     refuseOverRate,
   ];
   const scoped = (scope: Parameters<typeof requireScope>[0]): Middleware[] => [
-    known,
+    anyKey,
     counted,
     requireScope(scope),
     refuseOverRate,
@@ -123,6 +138,27 @@ export function makeApp(services: Services): Koa<State> {
     on('delete', `${base}/:id`, [anId, ...scoped('images'), removeImage(services)]);
   }
   on('get', '/v2.5/models', [listModels(services)]);
+
+  for (const base of ['/v1/audio', '/v1/tts']) {
+    on('post', `${base}/estimate`, [capAddress(services.addressCap, 'tts'), postEstimate(services)]);
+    on('post', `${base}/generate`, [...paid('tts'), postGenerate(services)]);
+    on('post', `${base}/speech`, [...paid('tts'), postSpeech(services)]);
+    on('post', `${base}/transcriptions`, [...paid('tts'), postTranscription(services)]);
+    on('get', `${base}/voices`, [...keyed, listVoices(services)]);
+    on('get', `${base}/file/:id`, [...scoped('tts'), getAudioFile(services)]);
+  }
+
+  // the second family's client sends its key in a header of its own
+  const elKey = authenticate(services, 'xi-api-key');
+  const elKeyed: Middleware[] = [elKey, counted, refuseOverRate];
+  on('post', '/v1/el/tts', [...paid('tts', elKey), postElTts(services)]);
+  on('get', '/v1/el/voices', [...elKeyed, listElVoices(services)]);
+  for (const path of ['/v1/el/v1/text-to-speech/:voice', '/v1/el/v1/text-to-speech/:voice/stream'])
+    on('post', path, [...paid('tts', elKey), postTextToSpeech(services)]);
+  on('get', '/v1/el/v1/voices', [...elKeyed, listClientVoices(services)]);
+  on('get', '/v1/el/v1/voices/:voice', [...elKeyed, getClientVoice(services)]);
+  on('get', '/v1/el/v2/voices', [...elKeyed, searchClientVoices(services)]);
+  on('get', '/v1/el/v1/models', [...elKeyed, listClientModels(services)]);
 
   on('get', '/v1/requests', [...keyed, getRequests(services)]);
   on('get', '/v1/requests/:id', [...keyed, getRequest(services)]);

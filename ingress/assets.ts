@@ -19,11 +19,17 @@ const PUBLIC_MAX_AGE_SECONDS = 300;
 
 type Serving = Pick<Services, 'files' | 'logger' | 'config' | 'now'>;
 
+/** How a file has ended; undefined: it may still be shown. */
+export function endOf({ deletedAt, isExpired }: Asset): 'deleted' | 'expired' | undefined {
+  if (deletedAt !== null) return 'deleted';
+  return isExpired ? 'expired' : undefined;
+}
+
 /** What may still be shown of a file that was looked up: throws `not_found`, `gone` or `expired`. */
 export function requireLive(asset: Asset | undefined): Asset {
   if (asset === undefined) throw new ServiceError('not_found');
-  if (asset.deletedAt !== null) throw new ServiceError('gone');
-  if (asset.isExpired) throw new ServiceError('expired');
+  const end = endOf(asset);
+  if (end !== undefined) throw new ServiceError(end === 'deleted' ? 'gone' : 'expired');
   return asset;
 }
 
@@ -61,6 +67,23 @@ export async function serveAsset(
   else await send(ctx, services, asset, body);
 }
 
+/** The whole file as the answer to a request that is no read of it: no conditions, no ranges. */
+export async function answerWithAsset(
+  ctx: Context,
+  services: Serving,
+  found: Asset | undefined,
+): Promise<void> {
+  const asset = requireLive(found);
+  const body = await openFile(services, asset, undefined);
+  ctx.status = 200;
+  ctx.set('Content-Type', asset.contentType);
+  ctx.set('Content-Length', String(asset.bytes));
+  ctx.set('Cache-Control', 'private, no-store');
+  ctx.set('X-Content-Type-Options', 'nosniff');
+  ctx.respond = false; // from here on the response is written by hand
+  await send(ctx, services, asset, body);
+}
+
 /** What an answer says of the file, with or without its bytes; errors say none of it. */
 function describe(ctx: Context, asset: Asset, tag: string, caching: string): void {
   ctx.set('ETag', tag);
@@ -80,14 +103,27 @@ async function openFile(
   asset: Asset,
   range: ByteRange | undefined,
 ): Promise<Readable> {
-  try {
-    return await files.store.open(assetKey(asset), range);
-  } catch (error) {
-    if (!(error instanceof AssetMissing)) throw error;
-    // swept since the row was read, or lost
-    logger.error({ assetId: asset.id, requestId: asset.requestId }, 'a file is not in the store');
-    throw new ServiceError('gone', {}, { cause: error });
-  }
+  return await files.store
+    .open(assetKey(asset), range)
+    .catch((error: unknown) => missing(logger, asset, error));
+}
+
+/** The whole file. Throws `gone` where the store has it no longer. */
+export async function readAsset(
+  { files, logger }: Pick<Serving, 'files' | 'logger'>,
+  asset: Asset,
+  maxBytes: number,
+): Promise<Buffer> {
+  return await files.store
+    .read(assetKey(asset), { maxBytes })
+    .catch((error: unknown) => missing(logger, asset, error));
+}
+
+/** Swept since the row was read, or lost. */
+function missing(logger: Serving['logger'], asset: Asset, error: unknown): never {
+  if (!(error instanceof AssetMissing)) throw error;
+  logger.error({ assetId: asset.id, requestId: asset.requestId }, 'a file is not in the store');
+  throw new ServiceError('gone', {}, { cause: error });
 }
 
 /** A reader that takes nothing for long is cut off, so that it cannot keep a file open for good. */

@@ -8,13 +8,15 @@ import type { Price, Quote } from '../core/pricing.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import { type Context, callerOf } from './context.ts';
 import { cancelRequest, findRequest } from './data/requests.ts';
-import type { Submission } from './data/submissions.ts';
+import { foreseeSubmission, type Submission } from './data/submissions.ts';
+import { type FileShape, streamFile } from './file-stream.ts';
 import { isOldEnoughForGrant, mustSpendPurchased } from './middleware/authenticate.ts';
+import type { Pending } from './pending.ts';
 import { publicUrl } from './public-url.ts';
-import type { Pending } from './relay.ts';
 import { errorOf } from './results.ts';
 import type { Services } from './services.ts';
 import { replayEvents, type StreamShape, streamEvents } from './stream.ts';
+import { type Submitted, toResult } from './submit.ts';
 
 export interface PaidRequest {
   readonly area: string;
@@ -24,10 +26,10 @@ export interface PaidRequest {
   readonly quote: Quote;
   readonly timeoutSeconds: number;
   readonly isStream: boolean;
-  /** The job's data. */
-  readonly input: unknown;
-  /** The body as sent, or a digest of it: what tells two requests under one Idempotency-Key apart. */
-  readonly rawBody: Buffer;
+  /** The job's data; let go once it is submitted, as the caller may wait long. */
+  input: unknown;
+  /** The body as sent, or a digest of it: what tells two requests under one Idempotency-Key apart. Let go likewise. */
+  rawBody: Buffer;
   /** When the caller leaves before a non-streamed answer: stop (chat), or finish for collection by id. */
   readonly stopWhenCallerLeaves: boolean;
   /** How the area shows what is stored; none: as it is stored. */
@@ -44,7 +46,10 @@ export interface Presentation {
   requireKept(ctx: Context, id: string): Promise<void>;
   /** Answers with a stored JSON result. */
   answer(ctx: Context, id: string, stored: string): Promise<void>;
-  stream(ctx: Context, id: string): StreamShape;
+  /** Of areas that stream events. */
+  stream?(ctx: Context, id: string): StreamShape;
+  /** Of areas whose streams are a file. */
+  file?(ctx: Context, id: string): FileShape;
 }
 
 /** Whether the request was accepted: what the route stored for its job is the job's from then on. */
@@ -58,13 +63,11 @@ export async function runPaid(
   onSubmitted?: (outcome: PaidOutcome) => void,
 ): Promise<void> {
   const { requestId } = ctx.state;
-  const isAsync = !request.isStream && prefersAsync(ctx);
-  const submission = submissionOf(ctx, services, request, isAsync ? null : services.relay.ingressId);
-  services.load.refuseWhenTooDeep();
-
+  // a file can be collected as well as it can be streamed
+  const isAsync = (!request.isStream || request.presentation?.file !== undefined) && prefersAsync(ctx);
   const pending = services.relay.expect(requestId);
   try {
-    const submitted = await services.submit(submission);
+    const submitted = await submitAndLetGo(ctx, services, request, isAsync);
     if (submitted.outcome === 'replay') {
       onSubmitted?.('replayed');
       await replay(ctx, services, submitted.requestId, request);
@@ -74,12 +77,51 @@ export async function runPaid(
     ctx.set('x-svc-model', request.modelId);
     request.presentation?.announce(ctx, requestId);
     if (isAsync) answerAccepted(ctx, services, requestId, request);
-    else if (request.isStream) {
-      const shape = request.presentation?.stream(ctx, requestId);
-      await streamEvents(ctx, services.config, pending, shape);
-    } else await answerWhenFinished(ctx, services, pending, request);
+    else if (request.isStream) await answerWithStream(ctx, services, pending, request);
+    else await answerWhenFinished(ctx, services, pending, request);
   } finally {
     pending.forget();
+  }
+}
+
+/**
+ * Throws what submitting would refuse the request with as things stand, so that nothing is done for it in vain; submitting has the
+ * last word.
+ */
+export async function refuseEarly(ctx: Context, services: Services, request: PaidRequest): Promise<void> {
+  services.load.refuseWhenTooDeep();
+  const submission = submissionOf(ctx, services, request, null);
+  toResult(await foreseeSubmission(services.pool, services.config.initialGrantAp, submission), submission);
+}
+
+function submitAndLetGo(
+  ctx: Context,
+  services: Services,
+  request: PaidRequest,
+  isAsync: boolean,
+): Promise<Submitted> {
+  const asked = { ...request, isStream: request.isStream && !isAsync };
+  const submission = submissionOf(ctx, services, asked, isAsync ? null : services.relay.ingressId);
+  services.load.refuseWhenTooDeep();
+  request.input = undefined;
+  request.rawBody = NO_BYTES;
+  return services.submit(submission);
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+async function answerWithStream(
+  ctx: Context,
+  services: Services,
+  pending: Pending,
+  request: PaidRequest,
+): Promise<void> {
+  const { presentation } = request;
+  const file = presentation?.file?.(ctx, pending.id);
+  if (file === undefined) {
+    await streamEvents(ctx, services.config, pending, presentation?.stream?.(ctx, pending.id));
+  } else if ((await streamFile(ctx, services, pending, file)) === 'late') {
+    answerAccepted(ctx, services, pending.id, request);
   }
 }
 
@@ -207,14 +249,19 @@ async function replay(
     await answerStored(ctx, id, request.result.body, presentation);
     return;
   }
-  if (!isStream) throw new Error('a stream is replayed to a caller that wants none');
+  // the key was used for an answer from the cache, which was made as a stream and can no longer be read
+  if (!isStream) throw new ServiceError('expired');
   const events = request.result.body.split('\n');
-  await replayEvents(ctx, services.config, events, presentation?.stream(ctx, id));
+  await replayEvents(ctx, services.config, events, presentation?.stream?.(ctx, id));
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 
-function idempotencyOf(ctx: Context, rawBody: Buffer): { key: string; bodySha256: string } | undefined {
+/** The request's Idempotency-Key with what it is for. Throws `invalid_parameter` for one that is none. */
+export function idempotencyOf(
+  ctx: Context,
+  rawBody: Buffer,
+): { key: string; bodySha256: string } | undefined {
   const key = ctx.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) {

@@ -6,6 +6,9 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Ids hold their time in 48 bits of milliseconds since 1970; what is outside is outside of every id. */
 const MAX_ID_TIME_MS = 2 ** 48 - 1;
 
+/** How deep a list that is paged by an offset may be gone into: what is skipped is read. */
+export const MAX_OFFSET = 10_000;
+
 export function isId(text: string): boolean {
   return UUID.test(text);
 }

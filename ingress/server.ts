@@ -6,6 +6,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { v4 as uuidv4 } from 'uuid';
 import { makeAssetFiles } from '../core/assets/files.ts';
 import type { AssetStore } from '../core/assets/store.ts';
+import { makeAudioMeter } from '../core/audio/measure.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import { makePool } from '../core/database.ts';
@@ -40,6 +41,8 @@ const SUBMIT_POOL_SIZE = 4;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A balance that somebody has locked: its account alone is to wait. */
 const SUBMIT_LOCK_TIMEOUT_MS = 2_000;
+/** Of the room for large bodies: one picture at a time of any size, whoever sends it. */
+const KEYLESS_BODY_SHARE = 1 / 3;
 /** Requests that are still open after this are cut: their results wait in the database. */
 const DRAIN_MS = 20_000;
 const IDLE_CLOSE_MS = 250;
@@ -106,6 +109,7 @@ export async function startIngress(options: {
     onError('the rate limiter counts by itself: Redis does not answer'),
   );
   const inspector = makeInspector(config);
+  const audioMeter = makeAudioMeter();
   const now = (): Date => new Date();
   const pageViews = makePageViewCounter({ pool, now, onError: onError('page views were not written') });
   const heartbeat = await startHeartbeat({
@@ -114,6 +118,7 @@ export async function startIngress(options: {
     intervalMs: config.heartbeatSeconds * 1000,
     onError: onError('the heartbeat was not written'),
   });
+  const keylessBytes = Math.ceil(config.bodyBudgetBytes * KEYLESS_BODY_SHARE);
   const app = makeApp({
     config,
     logger,
@@ -126,8 +131,12 @@ export async function startIngress(options: {
     relay,
     load,
     inspector,
+    audioMeter,
     files: makeAssetFiles({ pool, store, retentionDays: config.assetRetentionDays, logger }),
-    bodyBudget: makeBodyBudget(config.bodyBudgetBytes),
+    bodyBudget: makeBodyBudget({
+      keyedBytes: config.bodyBudgetBytes - keylessBytes,
+      keylessBytes,
+    }),
     isStorageUp: makeStorageHealth(store, logger),
     pageViews,
     now,
@@ -169,6 +178,7 @@ export async function startIngress(options: {
           await pageViews.close();
           counters.close();
           await inspector.close();
+          await audioMeter.close();
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();

@@ -2,6 +2,7 @@
  * What the routes of one ingress process share: made once at start, handed to every route builder.
  */
 import type { AssetFiles } from '../core/assets/files.ts';
+import type { AudioMeter } from '../core/audio/measure.ts';
 import type { CatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
 import type { Pool } from '../core/database.ts';
@@ -28,6 +29,7 @@ export interface Services {
   readonly relay: Relay;
   readonly load: Load;
   readonly inspector: Inspector;
+  readonly audioMeter: AudioMeter;
   /** The asset store, and files with their rows. */
   readonly files: AssetFiles;
   readonly bodyBudget: BodyBudget;

@@ -7,7 +7,7 @@ import type { Config } from '../core/config.ts';
 import { errorBody } from '../core/errors.ts';
 import type { FinishedFrame } from '../core/relay/frames.ts';
 import type { Context } from './context.ts';
-import type { Pending } from './relay.ts';
+import type { Pending } from './pending.ts';
 import { errorOf } from './results.ts';
 
 /** How an area's events are written. */
@@ -26,7 +26,7 @@ export interface StreamShape {
 const ACKNOWLEDGE_BYTES = 64 * 1024;
 
 /** As the worker counts it: "data: " and the blank line. */
-const FRAMING_BYTES = 8;
+export const FRAMING_BYTES = 8;
 
 type StreamConfig = Pick<Config, 'streamCommentSeconds' | 'streamWindowBytes' | 'slowReaderSeconds'>;
 
@@ -40,15 +40,54 @@ export async function streamEvents(
   pending: Pending,
   shape: StreamShape = EVENTS_AS_THEY_ARE,
 ): Promise<void> {
+  const writer = makeWriter(ctx, config, shape);
+  let finished: FinishedFrame | 'left' | 'late';
+  try {
+    finished = await readEvents(ctx, config, pending, writer, shape);
+  } finally {
+    writer.stop();
+  }
+  if (typeof finished === 'string') return;
+  if (pending.isForked) ctx.res.destroy();
+  else end(ctx, finished, writer.isOpen, shape);
+}
+
+/** Who takes a stream's events. */
+export interface EventWriter {
+  readonly isOpen: boolean;
+  /** Of events, as the worker counts them. */
+  readonly sentBytes: number;
+  /** Resolves when the caller has taken them, as far as that can be told. */
+  write(events: readonly string[]): Promise<void>;
+}
+
+/**
+ * Hands events over as they come, until the request has finished: answers how. `late`: there was nothing to send for
+ * `lateMs`, and nothing has been sent. When the caller leaves the request is stopped, or goes on without a reader.
+ */
+export async function readEvents(
+  ctx: Context,
+  config: Pick<Config, 'streamWindowBytes'>,
+  pending: Pending,
+  writer: EventWriter,
+  how: { readonly stopWhenCallerLeaves: boolean; readonly lateMs?: number },
+): Promise<FinishedFrame | 'left' | 'late'> {
   const { res } = ctx;
   let isGone = false;
+  let isLate = false;
   let wake = (): void => {};
   const leave = (): void => {
     if (res.writableFinished || isGone) return;
     isGone = true;
-    if (shape.stopWhenCallerLeaves) pending.abort();
+    if (how.stopWhenCallerLeaves) pending.abort();
+    else pending.leave();
     wake();
   };
+  const beLate = (): void => {
+    isLate = true;
+    wake();
+  };
+  const timer = how.lateMs === undefined ? undefined : setTimeout(beLate, how.lateMs);
   res.once('close', leave);
   if (res.destroyed) leave(); // gone while the request was being submitted
   pending.onEvents = () => wake();
@@ -59,7 +98,6 @@ export async function streamEvents(
     wake(); // also when it was finished before anybody asked
   });
 
-  const writer = makeWriter(ctx, config, shape);
   let acknowledgedBytes = 0;
   const acknowledgeBytes = Math.min(ACKNOWLEDGE_BYTES, config.streamWindowBytes / 4);
   try {
@@ -73,20 +111,22 @@ export async function streamEvents(
         }
         continue;
       }
-      if (isGone) return;
-      if (finished !== undefined) break;
+      if (isGone) return 'left';
+      if (finished !== undefined) return finished;
+      if (isLate && !writer.isOpen) {
+        pending.leave();
+        return 'late';
+      }
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
       await Promise.resolve(); // lets `finished` be set when that is what woke us
     }
   } finally {
-    writer.stop();
+    clearTimeout(timer);
     pending.onEvents = undefined;
     if (isGone) ctx.respond = false;
   }
-  if (pending.isForked) ctx.res.destroy();
-  else end(ctx, finished, writer.isOpen, shape);
 }
 
 /** Events that are stored, from the first to the last. */
@@ -106,13 +146,9 @@ export async function replayEvents(
   ctx.res.end(shape.end);
 }
 
-interface Writer {
-  readonly isOpen: boolean;
+interface Writer extends EventWriter {
   /** Sends the headers, where that was not done. */
   open(): void;
-  /** Of events, as the worker counts them. */
-  readonly sentBytes: number;
-  write(events: readonly string[]): Promise<void>;
   /** No more comments. */
   stop(): void;
 }

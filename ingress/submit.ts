@@ -285,17 +285,18 @@ export function toResult(row: Row, submission: Pick<Submission, 'id'>): Submitte
         { cap_ap: row.cap_ap },
         row.resets_at === null ? {} : { retryAfterSeconds: secondsUntil(row.resets_at) },
       );
-    case 'idempotency_conflict':
-      throw new ServiceError('idempotency_conflict', { request_id: row.other_request_id });
-    case 'idempotency_in_progress':
-      throw new ServiceError(
-        'idempotency_in_progress',
-        { request_id: row.other_request_id },
-        { retryAfterSeconds: 1 },
-      );
     default:
-      throw new Error(`submit_requests answered ${row.outcome}`);
+      throw refusedKey(row.outcome, row.other_request_id);
   }
+}
+
+/** Why an Idempotency-Key is refused; `requestId`: whose it is. */
+export function refusedKey(outcome: string, requestId: string | null): Error {
+  if (outcome === 'idempotency_conflict')
+    return new ServiceError('idempotency_conflict', { request_id: requestId });
+  if (outcome === 'idempotency_in_progress')
+    return new ServiceError('idempotency_in_progress', { request_id: requestId }, { retryAfterSeconds: 1 });
+  return new Error(`the database answered ${outcome}`);
 }
 
 function secondsUntil(at: Date): number {

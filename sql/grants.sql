@@ -13,7 +13,7 @@ begin
     app.idempotency_keys, app.assets, app.result_cache, app.characters, app.gallery_items, app.gallery_totals, app.licenses,
     app.certs, app.legacy_certs to app_ingress;
   grant execute on function
-    app.submit_requests, app.submit_funded_requests, app.cancel_request, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
+    app.submit_requests, app.submit_funded_requests, app.cancel_request, app.claim_cached_answer, app.foresee_submission, app.find_key, app.touch_keys, app.beat, app.leave, app.uuid_floor,
     app.price_in_force, app.cap_used, app.begin_assets, app.store_assets, app.abandon_assets, app.purge_assets,
     app.delete_assets, app.publish_image, app.withdraw_images, app.certify_image, app.register_character,
     app.remove_character, app.count_page_views

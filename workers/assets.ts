@@ -3,9 +3,10 @@
  * goes when the request has ended. A run that ends without settling leaves its files to housekeeping.
  */
 import type { Readable } from 'node:stream';
-import type { AssetDraft, AssetFile, AssetFiles } from '../core/assets/files.ts';
+import type { AssetDraft, AssetFile, AssetFiles, AssetOwner } from '../core/assets/files.ts';
 import { type AssetName, assetKey } from '../core/assets/keys.ts';
 import type { Pool } from '../core/database.ts';
+import { ServiceError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import { findInputIds } from './data/assets.ts';
 import type { Run } from './run.ts';
@@ -16,6 +17,9 @@ export type InputFile = Omit<AssetName, 'kind'> & Partial<Pick<AssetName, 'kind'
 export interface RunAssets {
   /** All or none, stopped with the run. The answer goes into the outcome's `assets`; partial pictures only into events. */
   put(run: Run, drafts: readonly AssetDraft[]): Promise<readonly AssetFile[]>;
+  /** The same of a run that was stopped: until `signal` says so. */
+  keep(run: Run, drafts: readonly AssetDraft[], signal: AbortSignal): Promise<readonly AssetFile[]>;
+  readInput(run: Run, input: InputFile, maxBytes: number): Promise<Buffer>;
   /** Its bytes as they are read; stopped with the run. */
   openInput(run: Run, input: InputFile): Promise<Readable>;
   /** Of a request that has ended. Never throws: what cannot be deleted now is housekeeping's. */
@@ -25,8 +29,10 @@ export interface RunAssets {
 export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: Logger }): RunAssets {
   const { files, pool, logger } = options;
   return {
-    put: (run, drafts) =>
-      files.put({ accountId: run.payload.accountId, requestId: run.id }, drafts, run.signal),
+    put: (run, drafts) => files.put(ownerOf(run), drafts, run.signal),
+    keep: (run, drafts, signal) => files.put(ownerOf(run), drafts, signal),
+    readInput: (run, input, maxBytes) =>
+      files.store.read(assetKey({ kind: 'input', ...input }), { maxBytes, signal: run.signal }),
     openInput: (run, input) =>
       files.store.open(assetKey({ kind: 'input', ...input }), { signal: run.signal }),
     async discardInputs(requestId) {
@@ -37,4 +43,24 @@ export function makeRunAssets(options: { files: AssetFiles; pool: Pool; logger: 
       }
     },
   };
+}
+
+function ownerOf({ payload, id }: Run): AssetOwner {
+  return { accountId: payload.accountId, requestId: id };
+}
+
+/** The same, for a run: a store that cannot be written to or read is no fault of the request, which may be made again. */
+export function sayingWhatFailed(assets: RunAssets, run: Run, logger: Logger): RunAssets {
+  const failed = (error: unknown): never => throwStoreFailure(error, run, logger);
+  return {
+    ...assets,
+    put: (one, drafts) => assets.put(one, drafts).catch(failed),
+    readInput: (one, input, maxBytes) => assets.readInput(one, input, maxBytes).catch(failed),
+  };
+}
+
+export function throwStoreFailure(error: unknown, { signal, id }: Run, logger: Logger): never {
+  if (signal.aborted) throw error;
+  logger.error({ err: error, requestId: id }, 'the asset store failed');
+  throw new ServiceError('generation_failed', {}, { cause: error });
 }

@@ -50,14 +50,8 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
       if (verdict === 'ended') return;
       if (sameRequest !== undefined) throw new RunAgain('the run before it was stopped');
       if (verdict === 'void') {
-        await settle(
-          payload,
-          { kind: 'failed', code: 'generation_failed' },
-          new Date(),
-          helpers.job.attempts,
-          [],
-          options,
-        );
+        const voided: Outcome = { kind: 'failed', code: 'generation_failed' };
+        await settle(payload, voided, new Date(), helpers.job.attempts, NO_EVENTS, options);
         await discardInputs(task, payload, options);
         return;
       }
@@ -69,12 +63,14 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
       bus: options.bus,
       windowBytes: options.config.streamWindowBytes,
       slowReaderMs: options.config.slowReaderSeconds * 1000,
+      keepsEvents: task.storesEvents !== false,
     });
     options.active.add(run);
     try {
       const outcome = await perform(task, run, payload, options);
       if (outcome === undefined) return;
-      await settle(payload, outcome, run.startedAt, run.number, run.events, options);
+      const sent = { events: run.events, count: run.eventCount };
+      await settle(payload, outcome, run.startedAt, run.number, sent, options);
       await discardInputs(task, payload, options);
     } finally {
       run.end();
@@ -163,17 +159,24 @@ function failureOf(error: unknown, run: Run, logger: Logger): Outcome {
   return { kind: 'failed', code: 'internal_error' };
 }
 
+/** What a run has sent; the events themselves only where they are stored. */
+interface Sent {
+  readonly events: readonly string[];
+  readonly count: number;
+}
+
+const NO_EVENTS: Sent = { events: [], count: 0 };
+
 /** Puts the outcome on the books, then tells whoever waits: nobody is told of anything that is not committed. */
 async function settle(
   payload: PaidJobPayload,
   outcome: Outcome,
   startedAt: Date,
   run: number,
-  events: readonly string[],
+  sent: Sent,
   options: ExecutorOptions,
 ): Promise<void> {
   const lastEvents = outcome.kind === 'succeeded' ? (outcome.lastEvents ?? []) : [];
-  const allEvents = [...events, ...lastEvents];
   const settled = await options.settler.add({
     requestId: payload.id,
     state: outcome.kind,
@@ -183,7 +186,7 @@ async function settle(
     errorCode: outcome.kind === 'failed' ? outcome.code : undefined,
     errorDetails: outcome.kind === 'failed' ? outcome.details : undefined,
     startedAt,
-    result: resultOf(payload, outcome, allEvents),
+    result: resultOf(payload, outcome, [...sent.events, ...lastEvents]),
     assets: outcome.kind === 'failed' ? undefined : outcome.assets,
     cacheKey: outcome.kind === 'succeeded' ? outcome.cacheKey : undefined,
   });
@@ -195,7 +198,7 @@ async function settle(
     run,
     state: settled.state,
     costAp: settled.costAp,
-    eventCount: allEvents.length,
+    eventCount: sent.count + lastEvents.length,
     ...(settled.isSettled && lastEvents.length > 0 ? { events: lastEvents } : {}),
     ...(settled.isSettled && outcome.kind === 'succeeded' && isSmall(outcome.body)
       ? { body: outcome.body }
@@ -225,6 +228,6 @@ function resultOf(
   events: readonly string[],
 ): Settlement['result'] {
   if (outcome.kind !== 'succeeded') return undefined;
-  if (payload.isStream) return { kind: 'events', body: events.join('\n') };
-  return outcome.body === undefined ? undefined : { kind: 'json', body: outcome.body };
+  if (outcome.body !== undefined) return { kind: 'json', body: outcome.body };
+  return payload.isStream ? { kind: 'events', body: events.join('\n') } : undefined;
 }

@@ -13,7 +13,14 @@ import {
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
 import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import { type ChatCall, type ImageCall, type Provider, ProviderError } from './providers/provider.ts';
+import {
+  type ChatCall,
+  type ImageCall,
+  type Provider,
+  ProviderError,
+  type SpeechCall,
+  type TranscriptionCall,
+} from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -26,13 +33,21 @@ const MAX_RETRY_AFTER_SECONDS = 2;
 const SANDBOX: ProviderRow = { name: 'sandbox', kind: 'sandbox', baseUrl: null, credentialEnv: null };
 export const SANDBOX_ROUTE: Route = { provider: 'sandbox', upstreamModel: 'sandbox', priority: 0, weight: 1 };
 
+export interface RouteRequest {
+  readonly modelId: string;
+  readonly isTest: boolean;
+  readonly signal: AbortSignal;
+  /** Only routes of this provider: what is asked for (a voice) is known to no other. */
+  readonly provider?: string | undefined;
+}
+
 export interface Routes {
   /**
    * Calls `work` with one route after the other until one answers. `hasBegun` true: the caller has seen part of an answer, so
    * nothing is tried again.
    */
   call<T>(
-    request: { modelId: string; isTest: boolean; signal: AbortSignal },
+    request: RouteRequest,
     work: (provider: Provider, route: Route) => Promise<T>,
     hasBegun?: () => boolean,
   ): Promise<T>;
@@ -63,6 +78,11 @@ export function makeRoutes(
     return provider;
   }
 
+  function routesOf(modelId: string, only: string | undefined): readonly Route[] {
+    const routes = catalogue.current().models.get(modelId)?.routes ?? [];
+    return only === undefined ? routes : routes.filter(({ provider }) => provider === only);
+  }
+
   /** The sandbox has none: its callers direct its errors, which must not reach others. */
   function circuitOf(route: Route): Circuit | undefined {
     if (rowOf(route.provider)?.kind === SANDBOX.kind) return undefined;
@@ -76,10 +96,8 @@ export function makeRoutes(
   }
 
   return {
-    async call({ modelId, isTest, signal }, work, hasBegun = () => false) {
-      const routes = isTest
-        ? [SANDBOX_ROUTE]
-        : inOrder(catalogue.current().models.get(modelId)?.routes ?? []);
+    async call({ modelId, isTest, signal, provider: only }, work, hasBegun = () => false) {
+      const routes = isTest ? [SANDBOX_ROUTE] : inOrder(routesOf(modelId, only));
       let lastError: unknown;
       for (const route of routes) {
         const circuit = circuitOf(route);
@@ -138,9 +156,9 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
   const begun =
     <Call, Item>(ask: (call: Call) => AsyncIterable<Item>) =>
     (call: Call): AsyncIterable<Item> => ({
-      [Symbol.asyncIterator]: () => withBeginning(ask(call)[Symbol.asyncIterator](), pass.began),
+      [Symbol.asyncIterator]: () => watchedItems(ask(call)[Symbol.asyncIterator](), pass, seen),
     });
-  const { chat, image } = provider;
+  const { chat, image, speech, transcription } = provider;
   return {
     ...provider,
     ...(chat && {
@@ -155,17 +173,28 @@ function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: bo
         stream: begun((call: ImageCall) => image.stream(call)),
       },
     }),
+    ...(speech && { speech: { ...speech, speak: begun((call: SpeechCall) => speech.speak(call)) } }),
+    ...(transcription && {
+      transcription: {
+        transcribe: whole((call: TranscriptionCall) => transcription.transcribe(call)),
+      },
+    }),
   };
 }
 
-/** The same items; `began` is called before the first is given. */
-function withBeginning<Item>(items: AsyncIterator<Item>, began: () => void): AsyncIterator<Item> {
+/** The same items; told are the first, and the end: a stream that ended well came whole. */
+function watchedItems<Item>(
+  items: AsyncIterator<Item>,
+  pass: Pass,
+  seen: { isWhole: boolean },
+): AsyncIterator<Item> {
   let hasBegun = false;
   return {
     async next() {
       const result = await items.next();
-      if (!hasBegun) began();
+      if (!hasBegun) pass.began();
       hasBegun = true;
+      if (result.done === true) seen.isWhole = true;
       return result;
     },
     return: async () => (await items.return?.()) ?? { done: true, value: undefined },

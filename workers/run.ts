@@ -30,6 +30,8 @@ export interface RunOptions {
   readonly bus: Bus;
   readonly windowBytes: number;
   readonly slowReaderMs: number;
+  /** The events are stored with the result; else they carry a file, which is stored by itself and read on from there. */
+  readonly keepsEvents: boolean;
 }
 
 export class Run {
@@ -37,7 +39,7 @@ export class Run {
   /** Which run of the request this is, from 1. */
   readonly number: number;
   readonly startedAt = new Date();
-  /** Every event of the stream so far: stored with the result, so that lost frames can be made good. */
+  /** Every event of the stream so far, where they are stored with the result, so that lost frames can be made good. */
   readonly events: string[] = [];
   /** Whether the database has been told that the request runs. */
   isMarked = false;
@@ -47,6 +49,7 @@ export class Run {
   readonly #options: RunOptions;
   readonly #controller = new AbortController();
   readonly #deadline: NodeJS.Timeout;
+  #eventCount = 0;
   #sentBytes = 0;
   #takenBytes = 0;
   #waitedMs = 0;
@@ -71,6 +74,11 @@ export class Run {
     return this.payload.id;
   }
 
+  /** Events of the stream so far, sent or not. */
+  get eventCount(): number {
+    return this.#eventCount;
+  }
+
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -92,11 +100,15 @@ export class Run {
     this.#onTaken?.();
   }
 
-  /** Sends one event of the stream; waits while the reader is too far behind. A reader that takes nothing for long is gone. */
+  /**
+   * Sends one event of the stream; waits while the reader is too far behind. A reader that takes nothing for long is gone; one
+   * that can read on from a file is not waited for much longer than it takes to tell it from a quick one.
+   */
   async emit(event: string): Promise<void> {
     const { ingressId } = this.payload;
-    const first = this.events.length;
-    this.events.push(event);
+    const first = this.#eventCount;
+    this.#eventCount += 1;
+    if (this.#options.keepsEvents) this.events.push(event);
     if (ingressId === null || this.#isDetached) return;
     this.#options.bus.publish(processChannel(ingressId), {
       kind: 'events',
@@ -123,7 +135,7 @@ export class Run {
   }
 
   async #readerCatchesUp(): Promise<void> {
-    const { bus, slowReaderMs, windowBytes } = this.#options;
+    const { bus, keepsEvents, slowReaderMs, windowBytes } = this.#options;
     const isFarBehind = (): boolean =>
       !this.signal.aborted && !this.#isDetached && this.#sentBytes - this.#takenBytes > windowBytes;
     const startedAt = performance.now();
@@ -138,6 +150,11 @@ export class Run {
       });
       clearTimeout(timer);
       this.#onTaken = undefined;
+      if (!keepsEvents) {
+        const waitedMs = this.#waitedMs + performance.now() - startedAt;
+        if (waitedMs >= slowReaderMs * FILE_PATIENCE_SHARE) this.#isDetached = true;
+        continue;
+      }
       if (this.#takenBytes !== before) lastTakenAt = performance.now();
       else if (performance.now() - lastTakenAt >= slowReaderMs && isFarBehind()) this.abort('client_gone');
     }
@@ -153,6 +170,8 @@ export class Run {
 /** Waiting for the reader for longer than this, or than this share of the time, makes a missed deadline the reader's doing. */
 const RELEVANT_WAIT_MS = 5000;
 const RELEVANT_WAIT_SHARE = 0.1;
+/** Of a slow reader's time, in all: a file is made at its provider's pace, however slowly it is played. */
+const FILE_PATIENCE_SHARE = 1 / 3;
 /** While waiting for a reader: how often to see whether the carrier still stands. */
 const CARRIER_CHECK_MS = 500;
 /** "data: " and the blank line, as the ingress counts them. */

@@ -12,7 +12,7 @@ export type Outcome =
       readonly costAp: number;
       readonly usage: Readonly<Record<string, unknown>>;
       readonly provider: string;
-      /** The JSON body; a stream's events stand in the run instead. */
+      /** The JSON body; a stream's events stand in the run instead, unless they are not stored. */
       readonly body?: string;
       /** Events that go out only once the request is on the books. */
       readonly lastEvents?: readonly string[];
@@ -46,6 +46,11 @@ export interface PaidTask<Input> {
   mayRepeat(payload: PaidJobPayload<Input>): boolean;
   /** Results are fetched by id afterwards: a stream is made to its end also when nobody is left to read it. */
   readonly isCollected?: boolean;
+  /**
+   * False: a stream's events carry a file, which is stored by itself. The outcome has a `body` that names it, and what was lost of
+   * the events is read from it.
+   */
+  readonly storesEvents?: boolean;
   /** Throws ProviderError for what a provider did, and whatever `run.signal` was aborted with. */
   perform(run: Run, input: Input): Promise<Outcome>;
 }

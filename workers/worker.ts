@@ -1,20 +1,12 @@
 /**
  * One worker: the queue engine with our tasks, heartbeats, rescue. Started by `index.ts` (the worker process) and by `npm start`.
  */
-import { EventEmitter } from 'node:events';
-import {
-  Logger as EngineLogger,
-  run,
-  type TaskList,
-  type WorkerEvents,
-  type WorkerPool,
-} from 'graphile-worker';
 import { v4 as uuidv4 } from 'uuid';
 import { makeAssetFiles } from '../core/assets/files.ts';
 import type { AssetStore } from '../core/assets/store.ts';
 import { makeCatalogueCache } from '../core/catalogue.ts';
 import type { Config } from '../core/config.ts';
-import { makePool, type Pool } from '../core/database.ts';
+import { makePool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import { listenForNotifications } from '../core/notifications.ts';
 import { startHeartbeat } from '../core/processes.ts';
@@ -23,11 +15,15 @@ import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { every, makeActiveRuns } from './active-runs.ts';
 import { makeRunAssets } from './assets.ts';
+import { type Lane, makeEnginePool, startEngine } from './engine.ts';
 import { makePaidTask } from './executor.ts';
 import { makePatient } from './patient-pool.ts';
-import { type Engine, makeRescue } from './rescue.ts';
+import { makeInputBudget, makePlaces } from './places.ts';
+import { makeRescue } from './rescue.ts';
 import { makeRoutes } from './routes.ts';
 import { makeSettler } from './settle.ts';
+import { makeSpeechTask } from './tasks/audio/speak.ts';
+import { makeTranscriptionTask } from './tasks/audio/transcribe.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
 import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
@@ -38,14 +34,26 @@ export interface Worker {
 }
 
 const POOL_SIZE = 6;
-const ENGINE_POOL_SIZE = 6;
 const STATEMENT_TIMEOUT_MS = 30_000;
 /** A balance somebody holds locked: the others of the batch are settled without it. */
 const LOCK_TIMEOUT_MS = 3000;
-/** The engine notes finished jobs together, this long after the first; the caller's answer does not wait for it. */
-const COMPLETE_BATCH_DELAY_MS = 25;
 /** How long jobs may finish after SIGTERM before they are stopped and left to another worker. */
 const DRAIN_MS = 15_000;
+
+/** Jobs that may wait here for each place: among so many accounts can be treated alike. They hold no more than their payload. */
+const HEAVY_SLOTS_A_PLACE = 8;
+/** Every chat is announced to the heavy lanes too: they are not to ask each time. */
+const HEAVY_REFETCH_DELAY_MS = 50;
+
+/** For requests that wait for one of so many places. */
+function heavyLane(places: number): Omit<Lane, 'taskList'> {
+  return {
+    concurrency: places * HEAVY_SLOTS_A_PLACE,
+    fetchSize: places,
+    refetchDelayMs: HEAVY_REFETCH_DELAY_MS,
+    cronItems: [],
+  };
+}
 
 export async function startWorker(options: {
   config: Config;
@@ -87,18 +95,42 @@ export async function startWorker(options: {
 
   const executor = { config, workerId, pool, bus, logger, settler, active, assets };
   const chat = makeChatTask(routes);
+  const inputs = makeInputBudget(config.inputBudgetBytes);
   const images = makeImageTask({
     routes,
     assets,
     signer: makeSigner(config),
     logger,
-    concurrency: config.imageConcurrency,
+    places: makePlaces({ count: config.imageConcurrency, inputs }),
     answerBytes: config.imageAnswerBytes,
   });
-  const taskList: TaskList = {
-    [chat.name]: makePaidTask(chat, executor),
-    [images.name]: makePaidTask(images, executor),
-    ...makeMaintenanceTasks(pool, store, logger),
+  const audioPlaces = (count: number) => makePlaces({ count, inputs });
+  const speech = makeSpeechTask({ routes, assets, logger, places: audioPlaces(config.speechConcurrency) });
+  const transcription = makeTranscriptionTask({
+    routes,
+    assets,
+    logger,
+    places: audioPlaces(config.transcriptionConcurrency),
+  });
+  const light: Lane = {
+    taskList: {
+      [chat.name]: makePaidTask(chat, executor),
+      ...makeMaintenanceTasks(pool, store, logger),
+    },
+    concurrency: config.workerConcurrency,
+    fetchSize: config.workerConcurrency,
+    cronItems: CRON_ITEMS,
+  };
+  const pictures: Lane = {
+    ...heavyLane(config.imageConcurrency),
+    taskList: { [images.name]: makePaidTask(images, executor) },
+  };
+  const audio: Lane = {
+    ...heavyLane(config.speechConcurrency + config.transcriptionConcurrency),
+    taskList: {
+      [speech.name]: makePaidTask(speech, executor),
+      [transcription.name]: makePaidTask(transcription, executor),
+    },
   };
   let lastOutageAt = Number.NEGATIVE_INFINITY;
   const enginePool = makePatient(
@@ -107,7 +139,13 @@ export async function startWorker(options: {
       lastOutageAt = Date.now();
     },
   );
-  const engine = await startEngine({ config, enginePool, taskList, logger });
+  const engine = await startEngine({
+    poolId: `pool-${workerId}`,
+    enginePool,
+    lanes: [light, pictures, audio],
+    drainMs: DRAIN_MS,
+    logger,
+  });
   const heartbeat = await startHeartbeat({
     pool,
     process: { id: workerId, kind: 'worker', poolId: engine.poolId },
@@ -146,99 +184,4 @@ export async function startWorker(options: {
       },
     ],
   };
-}
-
-/**
- * The jobs table is small and churns: its statistics are always wrong, and a plan that reads the whole table reads mostly
- * dead rows. The engine's statements are few and all have their index.
- */
-const ENGINE_SETTINGS = [
-  'synchronous_commit=off',
-  'plan_cache_mode=force_generic_plan',
-  'enable_seqscan=off',
-  'enable_bitmapscan=off',
-  'enable_hashjoin=off',
-  'enable_mergejoin=off',
-  'jit=off',
-];
-
-/**
- * The engine's own connections, as the owner of its tables. Its locks and completions need not survive a crash of the
- * database: a job that runs again finds its request ended, or ends it once (docs/decisions/0006-engine-commits.md).
- */
-function makeEnginePool(databaseUrl: string, onError: (error: Error) => void): Promise<Pool> {
-  const url = new URL(databaseUrl);
-  url.searchParams.set('options', ENGINE_SETTINGS.map((setting) => `-c ${setting}`).join(' '));
-  return makePool({
-    databaseUrl: url.toString(),
-    applicationName: 'svc-worker-queue',
-    maxConnections: ENGINE_POOL_SIZE,
-    onError,
-  });
-}
-
-async function startEngine(options: {
-  config: Config;
-  enginePool: Pool;
-  taskList: TaskList;
-  logger: Logger;
-}): Promise<Engine & { stop: () => Promise<void> }> {
-  const { config, enginePool, taskList, logger } = options;
-  const events = new EventEmitter() as WorkerEvents;
-  let engine: WorkerPool | undefined;
-  let localQueue: { readonly jobQueue: readonly { readonly id: string }[] } | undefined;
-  let isStopping = false;
-  events.on('pool:create', ({ workerPool }) => {
-    engine = workerPool;
-  });
-  events.on('localQueue:init', (event) => {
-    localQueue = event.localQueue;
-  });
-  const runner = await run({
-    pgPool: enginePool,
-    taskList,
-    parsedCronItems: CRON_ITEMS,
-    noHandleSignals: true,
-    events,
-    logger: engineLogger(logger),
-    preset: {
-      worker: {
-        concurrentJobs: config.workerConcurrency,
-        localQueue: { size: config.workerConcurrency },
-        completeJobBatchDelay: COMPLETE_BATCH_DELAY_MS,
-        pollInterval: 1000,
-        gracefulShutdownAbortTimeout: DRAIN_MS,
-      },
-    },
-  });
-  const onEnd = (error?: unknown): void => {
-    if (error === undefined && isStopping) return;
-    logger.fatal({ err: error }, 'the queue engine stopped');
-    process.exit(1);
-  };
-  runner.promise.then(() => onEnd(), onEnd);
-  return {
-    poolId: engine?.id ?? '',
-    knownJobs: () =>
-      [
-        ...(engine?._workers ?? []).map((worker) => worker.getActiveJob()?.id),
-        ...(localQueue?.jobQueue ?? []).map((job) => job.id),
-      ].filter((id) => id !== undefined),
-    stop: () => {
-      isStopping = true;
-      return runner.stop();
-    },
-  };
-}
-
-/** It wants a connection a job; with its local queue jobs share a few. */
-const POOL_SIZE_ADVICE = /maxPoolSize .* smaller than concurrency/;
-
-/** The engine logs every job at `info`: at 1,000 a second that is noise, and payloads must never be logged. */
-function engineLogger(logger: Logger): EngineLogger {
-  return new EngineLogger(() => (level, message) => {
-    if (level === 'error') logger.error({ engine: message }, 'queue engine');
-    else if (level === 'warning' && !POOL_SIZE_ADVICE.test(message))
-      logger.warn({ engine: message }, 'queue engine');
-  });
 }

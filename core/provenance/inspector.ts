@@ -2,9 +2,7 @@
  * Inspects pictures that anybody sends: whether they carry a C2PA manifest and what is wrong with it. Finding it is done here; what
  * is found is checked in a thread, one picture at a time, which is ended when one takes too long or too much. Never says "trusted".
  */
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
-import { Mutex } from 'async-mutex';
+import { makeThread, type Thread } from '../thread.ts';
 import { type IdentityConfig, ownCertificate } from './identity.ts';
 import type { InspectionTask } from './inspect-thread.ts';
 import { type Inspection, newInspection } from './inspection.ts';
@@ -19,41 +17,15 @@ export interface Inspector {
 /** An honest picture of 25 MB takes a quarter of a second, and the thread as much to start. */
 const TIMEOUT_MS = 5000;
 const MAX_HEAP_MB = 128;
-/** The thread holds some 45 MB: it goes when nobody asks. */
-const IDLE_MS = 60_000;
 
 export function makeInspector(
   config: IdentityConfig,
   { timeoutMs = TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
 ): Inspector {
-  const turns = new Mutex();
-  let thread: Worker | undefined;
-  let idle: NodeJS.Timeout | undefined;
-
-  async function endThread(): Promise<void> {
-    clearTimeout(idle);
-    const ending = thread;
-    thread = undefined;
-    await ending?.terminate();
-  }
-
-  async function check(task: InspectionTask): Promise<Inspection> {
-    clearTimeout(idle);
-    thread ??= startThread();
-    const asked = thread;
-    try {
-      asked.ref();
-      const answer = once(asked, 'message', { signal: AbortSignal.timeout(timeoutMs) });
-      asked.postMessage(task);
-      const [inspection] = (await answer) as [Inspection];
-      asked.unref();
-      idle = setTimeout(() => void endThread(), IDLE_MS).unref();
-      return inspection;
-    } catch {
-      await endThread();
-      return giveUp(task.inspection);
-    }
-  }
+  const thread: Thread<InspectionTask, Inspection> = makeThread(
+    new URL('./inspect-thread.ts', import.meta.url),
+    { timeoutMs, maxHeapMb: MAX_HEAP_MB },
+  );
 
   return {
     async inspect(bytes) {
@@ -80,23 +52,10 @@ export function makeInspector(
         return inspection;
       }
       const own = (await ownCertificate(config))?.raw;
-      return turns.runExclusive(() => check({ bytes, place, ownCertificate: own, inspection }));
+      return thread.ask({ bytes, place, ownCertificate: own, inspection }).catch(() => giveUp(inspection));
     },
-    close: endThread,
+    close: () => thread.close(),
   };
-}
-
-function startThread(): Worker {
-  const thread = new Worker(new URL('./inspect-thread.ts', import.meta.url), {
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: 16 },
-    env: {}, // nothing in there needs a secret
-    stdout: true, // a library's words are not log lines
-    stderr: true,
-  });
-  thread.stdout.resume();
-  thread.stderr.resume();
-  thread.on('error', () => {}); // told to whoever waits for its answer
-  return thread;
 }
 
 function giveUp(inspection: Inspection): Inspection {

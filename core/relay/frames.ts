@@ -32,7 +32,7 @@ export interface FinishedFrame {
   readonly run: number;
   readonly state: FinalState;
   readonly costAp: number;
-  /** How many events the stream has in all; 0 when not a stream. */
+  /** How many events the stream has in all; 0 when not a stream. With a body too they carry a file, which the body names. */
   readonly eventCount: number;
   /** The last events of a stream, up to eventCount. */
   readonly events?: readonly string[];

@@ -112,19 +112,22 @@ export interface Page<Item> {
   readonly total: number;
 }
 
-/** Newest first. What begins behind the last is not looked for. */
+/** Newest first. */
 export async function listPublicCharacters(
   pool: Pool,
   { limit, offset }: { readonly limit: number; readonly offset: number },
-): Promise<Page<ListedCharacter>> {
-  const counted = await pool.query<{ total: number }>(COUNT_PUBLIC);
-  const total = counted.rows[0]?.total ?? 0;
-  if (offset >= total) return { items: [], total };
+): Promise<ListedCharacter[]> {
   const { rows } = await pool.query<ListedCharacter>({ ...LIST_PUBLIC, values: [limit, offset] });
-  return { items: rows, total };
+  return rows;
 }
 
-export type Registration = 'registered' | 'slug_taken' | 'too_many' | 'unknown_payee';
+/** Reads all of them: not for each call. */
+export async function countPublicCharacters(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ total: number }>(COUNT_PUBLIC);
+  return rows[0]?.total ?? 0;
+}
+
+export type Registration = 'registered' | 'slug_taken' | 'too_many' | 'too_many_a_day' | 'unknown_payee';
 
 /** With its picture, which was put before, from now on for everybody who may use the character. */
 export async function registerCharacter(

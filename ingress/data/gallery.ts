@@ -84,23 +84,17 @@ export async function findGalleryItem(pool: Pool, assetId: string): Promise<Gall
 
 const FIND_FILE = {
   name: 'find_gallery_file',
-  text: `select ${ASSET_COLUMNS}, g.withdrawn_at is null as "isPublished"
+  text: `select ${ASSET_COLUMNS}
     from app.gallery_items g
     join app.assets a on a.id = g.asset_id
-    where g.asset_id = $1 or g.request_id = $1
+    where (g.asset_id = $1 or g.request_id = $1) and (g.withdrawn_at is null or g.withdrawn_at >= a.deleted_at)
     order by g.withdrawn_at is not null, a.is_selected desc, a.position
     limit 1`,
 };
 
-/** By the picture's id or its generation's, also of one that was published once. */
-export async function findGalleryFile(
-  pool: Pool,
-  id: string,
-): Promise<(Asset & { readonly isPublished: boolean }) | undefined> {
-  const { rows } = await pool.query<Asset & { readonly isPublished: boolean }>({
-    ...FIND_FILE,
-    values: [id],
-  });
+/** By the picture's id or its generation's: one that is published, or was when it was deleted. */
+export async function findGalleryFile(pool: Pool, id: string): Promise<Asset | undefined> {
+  const { rows } = await pool.query<Asset>({ ...FIND_FILE, values: [id] });
   return rows[0];
 }
 

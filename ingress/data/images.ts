@@ -62,21 +62,33 @@ export async function findCachedGeneration(
   return cached === undefined || row === undefined ? undefined : { ...row, images: cached.assets };
 }
 
-/** The picture of this id; or of the generation of this id the selected one, else the first. */
-export async function findImage(pool: Pool, id: string, accountId: string): Promise<Asset | undefined> {
+/** The picture of this id; or all those of the generation of this id, in the order they were made. */
+export async function findOwnImages(pool: Pool, id: string, accountId: string): Promise<readonly Asset[]> {
   const found = await findAsset(pool, id, accountId);
-  if (found !== undefined) return found.kind === 'image' ? found : undefined;
-  const images = await findAssetsOfRequest(pool, id, accountId, ['image']);
-  return images.find(({ isSelected }) => isSelected) ?? images[0];
+  if (found !== undefined) return found.kind === 'image' ? [found] : [];
+  return await findAssetsOfRequest(pool, id, accountId, ['image']);
 }
 
+/** The picture of this id; or of the generation of this id the selected one, else the first, of those that may still be shown. */
+export async function findImage(pool: Pool, id: string, accountId: string): Promise<Asset | undefined> {
+  const images = await findOwnImages(pool, id, accountId);
+  const live = images.filter(({ deletedAt, isExpired }) => deletedAt === null && !isExpired);
+  return live.find(({ isSelected }) => isSelected) ?? live[0] ?? images[0];
+}
+
+const isLive = (asset: string) =>
+  `${asset}.state = 'stored' and ${asset}.deleted_at is null and (${asset}.expires_at is null or ${asset}.expires_at > now())`;
 const LIST_GENERATIONS = {
   name: 'list_generations',
   text: `select ${COLUMNS}
     from (
       select a.id, a.request_id from app.assets a
         where a.account_id = $1 and a.kind = 'image' and a.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-          and a.position = 0 and a.state = 'stored' and a.deleted_at is null and (a.expires_at is null or a.expires_at > now())
+          and ${isLive('a')}
+          and not exists (
+            select from app.assets b
+              where b.request_id = a.request_id and b.kind = 'image' and b.position < a.position and ${isLive('b')}
+          )
         order by a.id desc
         limit $3
     ) page
@@ -84,7 +96,7 @@ const LIST_GENERATIONS = {
     order by page.id desc`,
 };
 
-/** Those whose first picture is kept, newest first; `before`: only those whose first picture is older than this. */
+/** Those of which a picture is kept, newest first; `before`: only those whose first that is kept is older than this. */
 export async function listGenerations(
   pool: Pool,
   filter: { readonly accountId: string; readonly before: string | undefined; readonly limit: number },

@@ -152,6 +152,21 @@ export async function cancelQueuedRequest(pool: Pool, id: string, accountId: str
   });
 }
 
+/** What becomes of an answer from the cache under an Idempotency-Key (app.claim_cached_answer). */
+export async function claimCachedAnswer(
+  pool: Pool,
+  accountId: string,
+  { key, bodySha256 }: { readonly key: string; readonly bodySha256: string },
+  requestId: string,
+): Promise<{ readonly outcome: string; readonly otherRequestId: string }> {
+  const { rows } = await pool.query<{ outcome: string; otherRequestId: string }>({
+    name: 'claim_cached_answer',
+    text: 'select outcome, request_id as "otherRequestId" from app.claim_cached_answer($1, $2, $3, $4)',
+    values: [accountId, key, bodySha256, requestId],
+  });
+  return rows[0] as { outcome: string; otherRequestId: string };
+}
+
 /** Whether a request was made under this key that would answer it now, or does so already. */
 export async function hasIdempotencyKey(pool: Pool, accountId: string, key: string): Promise<boolean> {
   const { rowCount } = await pool.query({

@@ -77,6 +77,21 @@ export async function submitRequests(
   return rows;
 }
 
+/** What `submitRequests` would say of it now; nothing is held, counted or locked. */
+export async function foreseeSubmission(
+  pool: Pool,
+  initialGrantAp: number,
+  submission: Submission,
+): Promise<SubmissionRow> {
+  const { rows } = await pool.query<SubmissionRow>({
+    name: 'foresee_submission',
+    text: `select n, outcome, hold_ap, required_ap, available_ap, held_ap, cap_ap, resets_at, other_request_id
+      from app.foresee_submission($1, $2)`,
+    values: [JSON.stringify(submissionToJson(submission, 0)), initialGrantAp],
+  });
+  return rows[0] as SubmissionRow;
+}
+
 /**
  * Accepts those whose account's purchased AP pays for all the batch asks of it; undefined for each of the others, which
  * `submitRequests` decides. For submissions that are `isPlain` only.

@@ -8,10 +8,10 @@ import type { Services } from '../services.ts';
 
 type Dependencies = Pick<Services, 'keys' | 'config' | 'now'>;
 
-/** Check 1: sets `ctx.state.caller` or ends the request with 401. */
-export function authenticate(services: Dependencies): Middleware {
+/** Check 1: sets `ctx.state.caller` or ends the request with 401. `keyHeader`: where a client library sends the key instead. */
+export function authenticate(services: Dependencies, keyHeader?: string): Middleware {
   return async (ctx, next) => {
-    const secret = credentialOf(ctx);
+    const secret = credentialOf(ctx) ?? (keyHeader === undefined ? undefined : headerOf(ctx, keyHeader));
     if (secret === undefined) throw new ServiceError('not_authenticated');
     const caller = await services.keys.find(secret);
     if (caller === undefined) throw new ServiceError('invalid_api_key');
@@ -64,6 +64,12 @@ export function isOldEnoughForGrant(
   { config, now }: Pick<Dependencies, 'config' | 'now'>,
 ): boolean {
   return now().getTime() - caller.accountCreatedAt.getTime() >= config.minimumAccountAgeHours * 3_600_000;
+}
+
+/** The key alone, without a scheme before it. */
+function headerOf(ctx: Context, name: string): string | undefined {
+  const value = ctx.headers[name];
+  return typeof value === 'string' && value !== '' ? value.trim() : undefined;
 }
 
 const BEARER = /^Bearer +([^\s]+)$/i;

@@ -3,8 +3,8 @@
  * that lasts the day: nothing that is stored tells one, and no day can be compared with another.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { ServiceError } from '../../core/errors.ts';
+import { networkOf } from '../client-network.ts';
 import type { Middleware } from '../context.ts';
 import type { Counter, Counters } from '../counters.ts';
 
@@ -63,20 +63,4 @@ function makeSalts(counters: Counters): (day: string) => Promise<string> {
     salts.agreed ??= await counters.agreeOn(`svc:ip:salt:${day}`, salts.own, DAY_SECONDS);
     return salts.agreed ?? salts.own;
   };
-}
-
-/** Of an IPv6 address its first half, which is what one place is given; an IPv4 address as it is. */
-function networkOf(address: string): string {
-  const [bare = ''] = address.split('%');
-  if (!isIPv6(bare)) return bare;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);
-  if (mapped?.[1] !== undefined) return mapped[1];
-  // the URL parser writes one address always in one way, in groups of hexadecimal digits
-  const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const last = tail === '' ? [] : tail.split(':');
-    groups.push(...Array<string>(8 - groups.length - last.length).fill('0'), ...last);
-  }
-  return groups.slice(0, 4).join(':');
 }

@@ -5,6 +5,12 @@ import { assembleCompletion } from '../../core/chat-assembly.ts';
 import type { Config } from '../../core/config.ts';
 import { errorBody, ServiceError } from '../../core/errors.ts';
 import { IMAGE_TASK, type ImageResult, type ImageStreamEvent, resultOfEvents } from '../../core/images.ts';
+import {
+  SPEECH_TASK,
+  type SpeechResult,
+  TRANSCRIPTION_TASK,
+  type TranscriptionResult,
+} from '../../core/speech.ts';
 import { type Context, callerOf, type Handler } from '../context.ts';
 import {
   cancelQueuedRequest,
@@ -19,6 +25,8 @@ import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
 import { errorOf } from '../results.ts';
 import type { Services } from '../services.ts';
+import { speechView } from './audio/presentation.ts';
+import { transcriptView } from './audio/transcript-view.ts';
 import { resultView } from './images/view.ts';
 
 const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired'];
@@ -157,4 +165,8 @@ const RESULT_VIEWS: Readonly<Record<string, ResultView>> = {
           );
     return result === undefined ? null : resultView(ctx, config, result);
   },
+  [SPEECH_TASK]: (ctx, config, { id }, { body }) =>
+    speechView(ctx, config, id, JSON.parse(body) as SpeechResult),
+  [TRANSCRIPTION_TASK]: (_ctx, _config, _request, { body }) =>
+    transcriptView(JSON.parse(body) as TranscriptionResult),
 };

@@ -35,7 +35,7 @@ voices:
   it('import prints how many there are, of the sandbox catalogue too', async () => {
     const finished = await svc('catalog', 'import', SANDBOX, '--json');
     expect([finished.status, finished.stderr]).to.deep.equal([0, '']);
-    expect(printedObject(finished)).to.deep.equal({ providers: 1, models: 4, voices: 0 });
+    expect(printedObject(finished)).to.deep.equal({ providers: 2, models: 8, voices: 4 });
     expect(
       await selectRows(
         database.pool,
@@ -60,7 +60,7 @@ voices:
     ]);
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.equal({
       status: 0,
-      stdout: 'Imported 1 providers, 4 models, 0 voices\n',
+      stdout: 'Imported 2 providers, 8 models, 4 voices\n',
       stderr: '',
     });
     expect(
@@ -76,9 +76,17 @@ voices:
       /^Price of speech-main: ap 200 → ap 210 from \d{4}-\d\d-\d\dT[\d:.]+Z\n$/,
     );
     const pruned = await svc('catalog', 'import', await file('after.yaml', speech('210')), '--prune');
-    expect(pruned.stderr).to.equal(
-      'Retired model gallery-submit\nRetired model sandbox-chat\nRetired model sandbox-chat-small\nRetired model sandbox-image\n',
-    );
+    const retired = [
+      'gallery-submit',
+      'sandbox-chat',
+      'sandbox-chat-small',
+      'sandbox-image',
+      'sandbox-speech',
+      'sandbox-transcription',
+      'tts_multilingual_v2',
+      'tts_v3',
+    ];
+    expect(pruned.stderr).to.equal(retired.map((id) => `Retired model ${id}\n`).join(''));
     expect(await svc('catalog', 'import', SANDBOX)).to.deep.include({ status: 0, stderr: '' });
   });
 
@@ -165,7 +173,7 @@ describe('release', () => {
       status: 0,
       stdout:
         'release: no new migrations; functions and grants are up to date\n' +
-        'release: Imported 1 providers, 4 models, 0 voices\n',
+        'release: Imported 2 providers, 8 models, 4 voices\n',
       stderr: '',
     });
     const missing = await run('release', [], { DATABASE_URL: database.url, CATALOG_FILE: '/nonexistent' });

@@ -25,6 +25,11 @@ const good = {
   'lossless webp': await plain().webp({ lossless: true }).toBuffer(),
 };
 
+/** A PNG of 8 × 8 with so many bytes that no decoder looks at. */
+function withLoad(bytes: number): Buffer {
+  return makePng(8, 8, { before: [pngChunk('prVt', Buffer.alloc(bytes))] });
+}
+
 async function problemOf(bytes: Buffer): Promise<PictureProblem> {
   try {
     await inspectPicture(bytes);
@@ -97,6 +102,7 @@ describe('pictures', () => {
       ['a row too few of many', 'damaged', makePng(8_000, 8_000, { rows: 7_999 })],
       ['pixels that are no pixels', 'damaged', brokenPixels()],
       ['a moving PNG', 'animated', makePng(8, 8, { before: [pngChunk('acTL', Buffer.alloc(8))] })],
+      ['64 pixels and megabytes beside them', 'too_heavy', withLoad(1024 * 1024 + 1024)],
       ['a ZIP behind a PNG', 'polyglot', Buffer.concat([good.png, makeZip()])],
       ['a ZIP within a PNG', 'polyglot', zipWithin()],
       ['a ZIP behind a JPEG', 'polyglot', Buffer.concat([good.jpeg, makeZip()])],
@@ -112,6 +118,10 @@ describe('pictures', () => {
         expect(await problemOf(bytes)).to.equal(problem);
       });
     }
+
+    it('but not for a profile, texts or a manifest beside them', async () => {
+      expect(await inspectPicture(withLoad(900 * 1024))).to.include({ width: 8, height: 8 });
+    });
 
     it('for a moving WebP', async () => {
       const frames = Buffer.alloc(8 * 16 * 3).fill(255, 8 * 8 * 3);

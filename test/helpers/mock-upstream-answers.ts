@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerImages } from './mock-upstream-images.ts';
+import { answerSpeech, isElevenLabs, SPEECH_PATH } from './mock-upstream-speech.ts';
 import { type MockBehaviour, type MockCall, sendJson, write } from './mock-upstream-wire.ts';
 
 const DEFAULT_CONTENT = 'Hello from the mock.';
@@ -28,9 +29,11 @@ export async function answerCall(
       param: null,
       ...behaviour.error,
     };
-    return sendJson(response, behaviour.status, { error }, behaviour);
+    const body = isElevenLabs(call.path) ? { detail: behaviour.error ?? error } : { error };
+    return sendJson(response, behaviour.status, body, behaviour);
   }
   if (call.path.startsWith('/v1/images/')) return answerImages(call, response, behaviour);
+  if (SPEECH_PATH.test(call.path)) return answerSpeech(call, response, behaviour);
   if (call.body.stream === true) return writeStream(call, response, behaviour);
   return sendJson(response, 200, completion(call, behaviour), behaviour);
 }

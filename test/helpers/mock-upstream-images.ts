@@ -37,7 +37,8 @@ export async function readForm(
   const body: Record<string, unknown> = {};
   const files: MockFile[] = [];
   for (const [field, value] of form.entries()) {
-    if (typeof value === 'string') body[field] = value;
+    // A name that comes again is a list.
+    if (typeof value === 'string') body[field] = field in body ? [body[field], value].flat() : value;
     else
       files.push({
         field,

@@ -52,6 +52,8 @@ export interface MockBehaviour {
   readonly choices?: readonly Readonly<Record<string, unknown>>[];
   /** For calls that ask for pictures. A stream's "content chunks" are then its events. */
   readonly images?: MockImages;
+  /** For calls that ask for speech: its "content chunks" are pieces of audio. */
+  readonly audio?: { readonly pieces: readonly Buffer[] };
 }
 
 /** How the pictures of an answer differ from the good ones that were asked for. */

@@ -1,7 +1,8 @@
 /**
  * An upstream of the OpenAI convention for tests: `/v1/chat/completions`, `/v1/images/generations`, `/v1/images/edits`
- * (streamed or not) and `/v1/models`, in the real wire format, on an ephemeral port of 127.0.0.1. One instance per test file;
- * instances do not know each other.
+ * (streamed or not), `/v1/audio/speech`, `/v1/audio/transcriptions` and `/v1/models`, and of the ElevenLabs convention:
+ * `/v1/text-to-speech/{voice}` (`/stream` or not) and `/v1/voices`, in the real wire formats, on an ephemeral port of
+ * 127.0.0.1. One instance per test file; instances do not know each other.
  *
  *   const upstream = await startMockUpstream();           // upstream.baseUrl = http://127.0.0.1:PORT/v1
  *   upstream.program('slow', { latencyMs: 50 });          // every call whose `model` is "slow"
@@ -11,14 +12,15 @@
  *   await upstream.waitForAbort();                        // the next aborted call not yet waited for
  *   upstream.calls; upstream.count('slow'); upstream.reset(); await upstream.close();
  *
- * Behaviours combine; the default answers "Hello from the mock." at once, or plain pictures of the asked size, with
- * true-looking usage. See `MockBehaviour`.
+ * Behaviours combine; the default answers "Hello from the mock." at once, plain pictures of the asked size, or
+ * audio fifteen characters a second long, with true-looking usage. See `MockBehaviour`.
  * To hold an answer until the test says so, pass `gate: somePromise` rather than guessing a latency.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { answerCall } from './mock-upstream-answers.ts';
 import { pictureOf, readForm } from './mock-upstream-images.ts';
+import { isElevenLabs, MOCK_VOICES } from './mock-upstream-speech.ts';
 import {
   type MockBehaviour,
   type MockCall,
@@ -46,7 +48,7 @@ export interface MockUpstream {
   close(): Promise<void>;
 }
 
-const CALLED = /^\/v1\/(chat\/completions|images\/generations|images\/edits)/;
+const CALLED = /^\/v1\/(chat\/completions|images\/generations|images\/edits|audio\/|text-to-speech\/)/;
 
 /** A queue whose items can be awaited before they exist. */
 class Arrivals<Item> {
@@ -103,7 +105,7 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
       method: request.method ?? '',
       path: request.url ?? '',
       headers: request.headers,
-      model: typeof body.model === 'string' ? body.model : undefined,
+      model: [body.model, body.model_id].find((model) => typeof model === 'string') as string | undefined,
       body,
       files,
       receivedAt: performance.now(),
@@ -128,13 +130,20 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
     const behaviour = next.shift() ?? {};
     const [, index, size] = /^\/v1\/files\/(\d+)-(\d+x\d+)\.png$/.exec(request.url ?? '') ?? [];
     if (behaviour.hang === 'before-headers') return;
-    if (behaviour.status !== undefined)
-      sendJson(response, behaviour.status, { error: behaviour.error ?? {} }, behaviour);
-    else if (typeof behaviour.rawBody === 'string')
+    if (behaviour.status !== undefined) {
+      const error = behaviour.error ?? {};
+      sendJson(response, behaviour.status, { error, detail: error }, behaviour);
+    } else if (typeof behaviour.rawBody === 'string')
       sendText(response, 200, behaviour.rawBody, behaviour.contentType);
     else if (size !== undefined) {
       response.writeHead(200, { 'content-type': 'image/png' });
       response.end(pictureOf(size, Number(index)));
+    } else if (isElevenLabs(request.url ?? '')) {
+      sendJson(response, 200, { voices: MOCK_VOICES }, behaviour);
+    } else if (request.headers['xi-api-key'] !== undefined) {
+      // The second convention's list of models is the list itself.
+      const models = upstream.models.map((id) => ({ model_id: id, name: id }));
+      sendJson(response, 200, models, behaviour);
     } else {
       const data = upstream.models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' }));
       sendJson(response, 200, { object: 'list', data }, behaviour);
@@ -149,10 +158,11 @@ export async function startMockUpstream(options: { credential?: string } = {}): 
       return answerRead(request, response);
     if (
       upstream.credential !== undefined &&
-      request.headers.authorization !== `Bearer ${upstream.credential}`
+      request.headers.authorization !== `Bearer ${upstream.credential}` &&
+      request.headers['xi-api-key'] !== upstream.credential
     )
       return refuse(401, 'Incorrect API key provided.', 'invalid_api_key');
-    if (request.method === 'GET' && request.url?.startsWith('/v1/models'))
+    if (request.method === 'GET' && /^\/v1\/(models|voices)/.test(request.url ?? ''))
       return answerRead(request, response);
     if (request.method !== 'POST' || !CALLED.test(request.url ?? ''))
       return refuse(404, 'No such path.', null);

@@ -98,6 +98,25 @@ describe('a request body', () => {
     expect(fine.status).to.equal(200);
   });
 
+  it('of very many values is refused before anything is made of them; commas and braces inside strings are no values', async () => {
+    const caller = await service.makeCaller();
+    const before = await service.traces();
+    const many = (value: string, times: number) => `{"x":[${`${value},`.repeat(times)}0]}`;
+    for (const body of [many('{}', 60_000), many('0', 120_000)]) {
+      const answer = await service.post(CHAT, { secret: caller.secret, body });
+      expect(answer.status).to.equal(400);
+      expect(answer.json.error).to.include({ code: 'invalid_parameter' });
+      expect(answer.json).to.include({ param: 'body', max_values: 100_000 });
+    }
+    expect(await service.traces()).to.deep.equal(before);
+    const text = '{"[,]"\\'.repeat(20_000);
+    const fine = await service.post(CHAT, {
+      secret: caller.secret,
+      body: chatBody({ messages: [{ role: 'user', content: text }] }),
+    });
+    expect(fine.status).to.equal(200);
+  });
+
   it('with unknown fields anywhere is refused with their path', async () => {
     const caller = await service.makeCaller();
     const cases: readonly (readonly [object, string])[] = [

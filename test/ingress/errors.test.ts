@@ -21,9 +21,11 @@ import {
   type TestService,
   withTestService,
 } from '../helpers/service.ts';
+import { makeSpeechModels } from '../helpers/speech-models.ts';
 import type { Case } from './error-case.ts';
 import { GALLERY_CASES } from './gallery-errors.ts';
 import { IMAGE_CASES } from './image-errors.ts';
+import { SPEECH_CASES } from './speech-errors.ts';
 
 /**
  * Codes of areas that are not built yet, and the route whose first version must bring a test of them here: as soon as the
@@ -33,8 +35,6 @@ const NOT_BUILT: Partial<Record<ErrorCode, string>> = {
   invalid_prefix: 'POST /v1/me/keys',
   api_key_not_found: 'DELETE /v1/me/keys/1',
   invalid_user_token: 'GET /v1/me',
-  text_required: 'POST /v1/audio/speech',
-  text_too_long: 'POST /v1/audio/speech',
   unauthorized: 'POST /v1/certs/1/claim/approve',
   forbidden_scope: 'POST /v1/certs/1/approve',
   invalid_state: 'POST /v1/certs/1/revoke',
@@ -466,12 +466,13 @@ describe('errors over HTTP', () => {
     },
   });
 
-  before('an image model, and the price of publishing', async () => {
+  before('models that draw and speak', async () => {
     await makeImageModel(service, { id: IMAGE_MODEL, provider: 'sandbox' });
     await makeGalleryPrice(service);
+    await makeSpeechModels(service);
   });
 
-  for (const item of [...CASES, ...IMAGE_CASES, ...GALLERY_CASES]) {
+  for (const item of [...CASES, ...IMAGE_CASES, ...SPEECH_CASES, ...GALLERY_CASES]) {
     it(`${item.code}: ${item.when}`, async () => {
       await expectRefusal(service, item, {}, { 'accept-language': 'en-GB, ja;q=0.5' }, 'en');
       await expectRefusal(service, item, {}, { 'accept-language': 'fr, ja;q=0.9, en;q=0.1' }, 'ja');
@@ -495,7 +496,7 @@ describe('errors over HTTP', () => {
 
   it('every code of the catalogue is provoked here, or named as not built', () => {
     const provoked = new Set([
-      ...[...CASES, ...IMAGE_CASES, ...GALLERY_CASES].map((item) => item.code),
+      ...[...CASES, ...IMAGE_CASES, ...SPEECH_CASES, ...GALLERY_CASES].map((item) => item.code),
       ...EXTRA_CODES,
     ]);
     const all = Object.keys(ERROR_CATALOGUE).filter(isErrorCode);

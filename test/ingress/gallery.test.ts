@@ -4,7 +4,7 @@ import { before, beforeEach, describe, it } from 'mocha';
 import { sweepAssets } from '../../workers/tasks/maintenance/assets.ts';
 import { GALLERY_PRICE_AP, makeGalleryPrice, makePictures, PICTURE_AP } from '../helpers/gallery.ts';
 import { IMAGE_MODEL, makeImageModel } from '../helpers/image-models.ts';
-import { type TestCaller, withTestService } from '../helpers/service.ts';
+import { startTestService, type TestCaller, withTestService } from '../helpers/service.ts';
 
 const TOKEN = /^lic_[A-Za-z0-9_-]{32}$/;
 
@@ -239,11 +239,11 @@ describe('the gallery', () => {
       expect(await idsOf('?limit=1&offset=2')).to.deep.equal(made.slice(2));
       const whole = await page('?limit=100');
       expect(whole.total).to.equal(first.total).and.to.equal(whole.items.length);
-      expect(await page('?offset=123456789')).to.deep.equal({
+      expect(await page('?offset=9999')).to.deep.equal({
         items: [],
         total: first.total,
         limit: 20,
-        offset: 123_456_789,
+        offset: 9999,
       });
     });
 
@@ -345,6 +345,47 @@ describe('the gallery', () => {
       expect(second.json.published_at > first.json.published_at).to.equal(true);
       expect((await idsOf())[0]).to.equal(id);
       expect((await service.get(`/v1/images/gallery/${id}`)).status).to.equal(200);
+    });
+
+    for (const [what, config, caching] of [
+      ['behind proxies and without BASE_URL is nothing for caches', { proxyCount: 1 }, /^private, no-store$/],
+      [
+        'with BASE_URL is, and has its addresses',
+        { proxyCount: 1, baseUrl: 'https://api.example' },
+        /^public, max-age=\d+$/,
+      ],
+    ] as const) {
+      it(what, async function () {
+        this.timeout(30_000);
+        const behind = await startTestService({ config });
+        try {
+          await makeImageModel(behind, { id: IMAGE_MODEL, provider: 'sandbox' });
+          await makeGalleryPrice(behind);
+          const { secret } = await behind.makeCaller();
+          const { id } = await makePictures(behind, secret);
+          await behind.post(`/v1/images/${id}/publish`, { secret });
+          const headers = { 'x-forwarded-host': 'evil.example' };
+          for (const path of ['/v1/images/gallery', '/v1/images/characters'])
+            expect((await behind.get(path, { headers })).headers.get('cache-control')).to.match(caching);
+          const { json } = await behind.get('/v1/images/gallery', { headers });
+          expect(json.items[0].url).to.equal(
+            `${'baseUrl' in config ? config.baseUrl : 'http://evil.example'}/v1/images/gallery/${id}`,
+          );
+        } finally {
+          await behind.stop();
+        }
+      });
+    }
+
+    it('is not gone into deeper than 10,000', async () => {
+      for (const path of ['/v1/images/gallery', '/v1/images/characters']) {
+        expect((await service.get(`${path}?offset=10000`)).json).to.deep.include({
+          items: [],
+          offset: 10_000,
+        });
+        const { status, json } = await service.get(`${path}?offset=10001`);
+        expect([status, json.error.code, json.param]).to.deep.equal([400, 'invalid_parameter', 'offset']);
+      }
     });
 
     it('that was never published cannot be taken back', async () => {

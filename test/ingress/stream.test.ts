@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { afterEach, describe, it } from 'mocha';
 import type { FinishedFrame } from '../../core/relay/frames.ts';
 import type { Context } from '../../ingress/context.ts';
-import type { Pending } from '../../ingress/relay.ts';
+import type { Pending } from '../../ingress/pending.ts';
 import { streamEvents } from '../../ingress/stream.ts';
 
 const FINISHED: FinishedFrame = {
@@ -49,6 +49,7 @@ describe('the stream to a caller', () => {
       takeEvents: () => events.splice(0),
       acknowledge: (bytes) => acknowledged.push(bytes),
       abort() {},
+      leave() {},
       forget() {},
     };
   }

@@ -9,7 +9,7 @@ import { makeKey } from '../helpers/database.ts';
 import { makeImageModel } from '../helpers/image-models.ts';
 import type { MockBehaviour } from '../helpers/mock-upstream-wire.ts';
 import { makePng } from '../helpers/pictures.ts';
-import { eventually, makeGate, type TestCaller, withTestService } from '../helpers/service.ts';
+import { type Answer, eventually, makeGate, type TestCaller, withTestService } from '../helpers/service.ts';
 
 const silent = pino({ level: 'silent' });
 const MODEL = 'image-mocked';
@@ -98,6 +98,17 @@ describe('images when things go wrong', () => {
     expect(found.json.data[0].revised_prompt).to.equal('a tall lighthouse');
   });
 
+  for (const stream of [false, true]) {
+    it(`fewer pictures than asked for are charged as fewer${stream ? ', streamed' : ''}`, async () => {
+      service.upstream.programNext({ images: { count: 2 } });
+      const { status, text } = await generate({ n: 3, stream, partial_images: stream ? 1 : 0 });
+      expect(status).to.equal(200);
+      expect(text.match(/"candidate_id"/g)).to.have.length(2);
+      expect(await service.chargesOf(caller.accountId)).to.deep.equal([20]);
+      expect(await storedAssets()).to.equal(2);
+    });
+  }
+
   it('a stream that breaks off after a partial picture ends with an error, and nothing is charged', async () => {
     service.upstream.programNext({ cutAfterChunks: 1 });
     const { status, text } = await generate({ stream: true, partial_images: 2 });
@@ -125,6 +136,38 @@ describe('images when things go wrong', () => {
       expect(found.json.status).to.equal('cancelled');
       gate.open();
       expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
+    });
+  }
+
+  for (const { cut, what, costAp, kept } of [
+    { cut: 1, what: 'a partial picture was shown is charged for that picture', costAp: 10, kept: 0 },
+    { cut: 3, what: 'the second began is charged for both, and keeps the finished one', costAp: 20, kept: 1 },
+  ]) {
+    it(`a stream of two that is cancelled when ${what}`, async () => {
+      const gate = makeGate();
+      service.upstream.programNext({ chunkGate: async (written) => written < cut || (await gate.passed) });
+      const response = await fetch(`${service.urls[0]}${PATH}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...BODY, n: 2, stream: true, partial_images: 1 }),
+      });
+      const id = response.headers.get('x-svc-image-id');
+      const shown = cut === 1 ? 1 : 2;
+      let text = '';
+      let cancelled: Promise<Answer> | undefined;
+      for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += part;
+        if (text.match(/^event: image_generation\.partial_image$/gm)?.length === shown)
+          cancelled ??= service.post(`/v1/requests/${id}/cancel`, { secret: caller.secret });
+      }
+      gate.open();
+      expect((await cancelled)?.json).to.include({ status: 'cancelled', ap_cost: costAp });
+      expect(text).to.not.include('completed');
+      expect(await service.chargesOf(caller.accountId)).to.deep.equal([costAp]);
+      expect(await storedAssets()).to.equal(kept);
+      const { json } = await service.get(`/v1/images/${id}`, { secret: caller.secret });
+      expect(json).to.include({ status: 'cancelled', ap_cost: costAp });
+      expect(json.data).to.have.length(kept);
     });
   }
 

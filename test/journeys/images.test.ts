@@ -320,10 +320,18 @@ describe('images with the official client', () => {
     it('that is refused leaves nothing: no file, no row', async () => {
       const poor = await service.makeCaller({ balanceAp: 5 });
       const previous = await service.traces();
+      const put = service.store.put;
+      let puts = 0;
+      service.store.put = (...args) => {
+        puts += 1;
+        return put.apply(service.store, args);
+      };
       const refusal = await refusalOf(
         clientOf(poor).images.edit({ ...SMALL, prompt: 'x', image: await toFile(photo, 'photo.png') }),
       );
+      service.store.put = put;
       expect(refusal.code).to.equal('insufficient_ap');
+      expect(puts, 'files that were put').to.equal(0);
       expect(await service.traces()).to.deep.equal(previous);
       const { rows } = await service.pool.query('select from app.assets where account_id = $1', [
         poor.accountId,

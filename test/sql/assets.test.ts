@@ -368,6 +368,35 @@ describe('a file’s row', () => {
     );
 
     it(
+      'when it is a removed character’s, once no request is open that may have named it',
+      alone(async (db) => {
+        const asset = { id: v7(), accountId: await makeAccount(db) };
+        await db.query(
+          `insert into app.assets (id, account_id, kind, content_type, bytes, sha256, state, sweep_at)
+             values ($1, $2, 'character', 'image/png', 1, sha256('x'), 'stored', null)`,
+          [asset.id, asset.accountId],
+        );
+        await db.query(
+          `insert into app.characters (id, account_id, slug, name_ja, name_en, prompt, reference_asset_id)
+             values ($1, $2, 'fox', 'x', 'x', 'x', $1)`,
+          [asset.id, asset.accountId],
+        );
+        const chat = makeSubmission(asset.accountId, { hold_ap: 0 });
+        const picture = makeSubmission(asset.accountId, { hold_ap: 0, task: 'images/generate' });
+        await submit(db, [chat, picture]);
+        await db.query('select app.remove_character($1, $2)', [asset.accountId, asset.id]);
+        expect(await due(db)).to.deep.equal([]);
+        for (let look = 0; look < 2; look += 1) {
+          await db.query(`update app.assets set sweep_at = now() where sweep_at is not null`);
+          expect(await due(db), 'one is open').to.deep.equal([]);
+        }
+        await settle(db, [{ request_id: picture.id, state: 'cancelled', cost_ap: 0 }]);
+        await db.query(`update app.assets set sweep_at = now() where sweep_at is not null`);
+        expect(await due(db)).to.deep.equal([asset.id]);
+      }),
+    );
+
+    it(
       'not when it was given more time meanwhile',
       alone(async (db) => {
         const asset = await begin(db, await openRequest(db));

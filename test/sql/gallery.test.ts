@@ -310,6 +310,18 @@ describe('a published picture', () => {
   }
 
   it(
+    'that expired while its row was waited for is expired, and nothing is charged',
+    alone(async (db) => {
+      const picture = await makePicture(db);
+      // behind the beginning of this transaction, which is what now() says
+      await db.query('update app.assets set expires_at = clock_timestamp() where id = $1', [picture.assetId]);
+      for (const tried of [await publish(db, picture), await certify(db, picture)])
+        expect(tried.outcome).to.equal('expired');
+      expect(await standing(db, picture)).to.include({ is_shown: false, balance_ap: 1000, held_ap: 0 });
+    }),
+  );
+
+  it(
     'that is taken back expires when it would have, and not within a day',
     alone(async (db) => {
       for (const [kept, expected] of [

@@ -36,9 +36,9 @@ import {
   withdrawImages,
 } from '../../ingress/data/gallery.ts';
 import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
-import { findFinished, findRequest, hasIdempotencyKey, listRequests } from '../../ingress/data/requests.ts';
+import { claimCachedAnswer, findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
-import { submitFundedRequests } from '../../ingress/data/submissions.ts';
+import { foreseeSubmission, submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
 import { findLost, findState, loadInput, markRunning } from '../../workers/data/requests.ts';
 import {
@@ -46,6 +46,7 @@ import {
   makeSubmission,
   type Queryable,
   type Submission,
+  selectOne,
   settle,
   submit,
   withDatabase,
@@ -154,6 +155,30 @@ const STATEMENTS: readonly Statement[] = [
       submit(client, [
         makeSubmission(data.busyAccountId, { idempotency_key: `key ${data.recentId}`, body_sha256: '78' }),
       ]),
+    maxRows: 1,
+  },
+  {
+    title: 'foresee_submission',
+    perform: (client, data) =>
+      foreseeSubmission(asPool(client), 0, {
+        id: v7(),
+        accountId: data.busyAccountId,
+        keyId: data.busyAccountId,
+        area: 'images',
+        task: 'images/generate',
+        modelId: 'm',
+        priceId: 1,
+        isStream: false,
+        ingressId: null,
+        quote: { fixedMilliAp: 0, unitMilliAp: 1000, minUnits: 1, maxUnits: 1 },
+        timeoutSeconds: 60,
+        idempotency: { key: `new key ${data.recentId}`, bodySha256: '11'.repeat(32) },
+        caps: { perRequestAp: 10, dailyAp: 10, monthlyAp: 10, grantDailyAp: 10 },
+        isFunded: false,
+        isGrantAllowed: false,
+        needsPurchased: false,
+        input: null,
+      }),
     maxRows: 1,
   },
   {
@@ -286,8 +311,14 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 21 * 15, // as above
   },
   {
-    title: 'whether an Idempotency-Key was used',
-    perform: (client, data) => hasIdempotencyKey(asPool(client), data.busyAccountId, `key ${data.recentId}`),
+    title: 'an Idempotency-Key for an answer from the cache',
+    perform: (client, { busyAccountId, recentId }) =>
+      claimCachedAnswer(
+        asPool(client),
+        busyAccountId,
+        { key: `key ${recentId}`, bodySha256: '11'.repeat(32) },
+        recentId,
+      ),
     maxRows: 1,
   },
   {
@@ -365,6 +396,21 @@ const STATEMENTS: readonly Statement[] = [
       await findDueAssets(asPool(client), 500);
     },
     maxRows: 2,
+  },
+  {
+    // a removed character's picture waits for the requests that were open then
+    title: 'due_assets, of a removed character',
+    perform: async (client, { busyAccountId }) => {
+      const id = v7();
+      await client.query(
+        `insert into app.assets (id, account_id, kind, content_type, bytes, sha256, state, deleted_at, sweep_at)
+           values ($1, $2, 'character', 'image/png', 1, sha256('x'), 'stored', now(), now())`,
+        [id, busyAccountId],
+      );
+      await findDueAssets(asPool(client), 500);
+      await client.query('delete from app.assets where id = $1', [id]);
+    },
+    maxRows: 10_000,
   },
   {
     // the holds are those of the requests under way: reading them all every few seconds is what it is for
@@ -476,7 +522,7 @@ describe('plans on large tables', function () {
         }
       }
       if (IS_BY_HAND) {
-        const ms = await median(() => statement.perform(plain, data), 50);
+        const ms = await medianMs(() => statement.perform(plain, data), 50);
         note(`${statement.title}: ${ms.toFixed(2)} ms`);
       }
     });
@@ -509,14 +555,15 @@ describe('plans on large tables', function () {
     expectIndexed(ofJobs, 100);
   });
 
-  it('submitting and settling take as long as on small tables', async () => {
+  it('submitting and settling look at no more than on small tables', async () => {
     const large = new Map<string, number>();
     await measure(plain, data, large);
-    for (const [what, ms] of large) {
+    for (const [what, blocks] of large) {
       const before = small.get(what) ?? 0;
-      if (IS_BY_HAND) note(`${what}: ${before.toFixed(2)} ms small, ${ms.toFixed(2)} ms large`);
-      // the machine is shared: what this is to find is a multiple that grows with the tables
-      expect(ms, `${what}: ${before} ms on small tables`).to.be.below(before * 3 + 1);
+      if (IS_BY_HAND) note(`${what}: ${before} blocks small, ${blocks} blocks large`);
+      expect(before, 'blocks are counted').to.be.above(0);
+      // indexes grow a level or two; what this is to find is a multiple that grows with the tables
+      expect(blocks, `${what}: ${before} blocks on small tables`).to.be.below(before * 2 + 20);
     }
   });
 
@@ -548,22 +595,26 @@ describe('plans on large tables', function () {
   }
 });
 
-async function measure(client: pg.Client, data: LargeTables, times: Map<string, number>): Promise<void> {
+async function measure(client: pg.Client, data: LargeTables, blocks: Map<string, number>): Promise<void> {
   for (const size of [1, 50]) {
     const waiting: Submission[][] = [];
-    times.set(
+    blocks.set(
       `submit ${size}`,
-      await median(async () => {
-        const submissions = submissionsOf(data, size);
-        waiting.push(submissions);
-        await submit(client, submissions);
-      }, 60),
+      await medianBlocks(
+        client,
+        async () => {
+          const submissions = submissionsOf(data, size);
+          waiting.push(submissions);
+          await submit(client, submissions);
+        },
+        20,
+      ),
     );
-    times.set(`settle ${size}`, await median(() => end(client, waiting.pop() ?? []), 60));
+    blocks.set(`settle ${size}`, await medianBlocks(client, () => end(client, waiting.pop() ?? []), 20));
   }
 }
 
-async function median(work: () => Promise<unknown>, count: number): Promise<number> {
+async function medianMs(work: () => Promise<unknown>, count: number): Promise<number> {
   const times: number[] = [];
   for (let index = 0; index < count; index += 1) {
     const begun = performance.now();
@@ -571,6 +622,27 @@ async function median(work: () => Promise<unknown>, count: number): Promise<numb
     times.push(performance.now() - begun);
   }
   return times.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
+}
+
+/** Blocks of tables and indexes that a statement looks at: what grows with the tables shows here, whatever else the machine does. */
+async function medianBlocks(client: pg.Client, work: () => Promise<unknown>, count: number): Promise<number> {
+  const blocks: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const before = await blocksSeen(client);
+    await work();
+    blocks.push((await blocksSeen(client)) - before);
+  }
+  return blocks.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
+}
+
+async function blocksSeen(client: pg.Client): Promise<number> {
+  await client.query('select pg_stat_force_next_flush()');
+  const { blocks } = await selectOne<{ blocks: number }>(
+    client,
+    `select coalesce(sum(hits + reads), 0)::bigint as blocks from pg_stat_get_backend_io(pg_backend_pid())
+       where object = 'relation'`,
+  );
+  return blocks;
 }
 
 function note(text: string): void {

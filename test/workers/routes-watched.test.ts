@@ -4,15 +4,18 @@ import { after, afterEach, before, describe, it } from 'mocha';
 import type { Catalogue } from '../../core/catalogue.ts';
 import { type Provider, ProviderError } from '../../workers/providers/provider.ts';
 import { makeRoutes, type Routes } from '../../workers/routes.ts';
+import { collected, inPieces } from '../helpers/audio.ts';
 import { type MockUpstream, startMockUpstream } from '../helpers/mock-upstream.ts';
 import { imageCall } from './providers/conformance-images.ts';
+import { speechCall } from './providers/conformance-speech.ts';
+import { transcriptionCall } from './providers/conformance-transcription.ts';
 
 /** Consecutive failures that open a route's circuit. */
 const FAILURES = 5;
 const request = { modelId: 'm', isTest: false, signal: new AbortController().signal };
 const call = imageCall({ partialImages: 1 });
 
-describe('the circuit of a route for pictures', () => {
+describe('the circuit of a route for pictures and speech', () => {
   let upstream: MockUpstream;
   let routes: Routes;
 
@@ -94,4 +97,31 @@ describe('the circuit of a route for pictures', () => {
       Date.now = now;
     }
   });
+
+  const kinds: [string, (provider: Provider) => Promise<void>][] = [
+    [
+      'speech',
+      async ({ speech }) =>
+        void (await collected(speech?.speak(speechCall()) ?? inPieces(Buffer.alloc(0), 1))),
+    ],
+    [
+      'transcription',
+      async ({ transcription }) =>
+        void (await transcription?.transcribe(transcriptionCall(Buffer.from('ID3')))),
+    ],
+  ];
+  for (const [what, work] of kinds) {
+    it(`opens when no ${what} comes`, async () => {
+      upstream.program('u', { rawBody: '{}' });
+      expect(await isOpenAfter(work)).to.equal(true);
+    });
+
+    it(`stays closed when ${what} comes whole and only what is in it is at fault`, async () => {
+      const isOpen = await isOpenAfter(async (provider) => {
+        await work(provider);
+        disliked();
+      });
+      expect(isOpen).to.equal(false);
+    });
+  }
 });

@@ -71,7 +71,8 @@ export function makeHttpClient(
     exchange: Kind,
   ): Kind {
     if (exchange.isOver) return exchange;
-    const path = pathPrefix + request.path + baseUrl.search;
+    const search = request.path.includes('?') ? baseUrl.search.replace('?', '&') : baseUrl.search;
+    const path = pathPrefix + request.path + search;
     const isForm = body !== null && typeof body !== 'string';
     pool.dispatch(
       {

@@ -1,10 +1,12 @@
 /** From a catalogue's provider to the adapter of its kind. */
 import type { CheckableProvider } from './check.ts';
+import { makeElevenLabsProvider } from './elevenlabs/index.ts';
 import { makeOpenAiProvider } from './openai/index.ts';
 import type { ProviderConfig } from './provider.ts';
 import { makeSandboxProvider } from './sandbox/index.ts';
 
 const MAKERS: Readonly<Record<string, (config: ProviderConfig) => CheckableProvider>> = {
+  elevenlabs: makeElevenLabsProvider,
   openai: makeOpenAiProvider,
   sandbox: makeSandboxProvider,
 };

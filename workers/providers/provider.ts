@@ -4,6 +4,8 @@
  */
 import type { Readable } from 'node:stream';
 
+import type { AudioFormat } from '../../core/audio/formats.ts';
+
 /** Token counts as the provider reported them; `undefined` when it reported none. */
 export interface TokenUsage {
   readonly promptTokens: number;
@@ -126,11 +128,98 @@ export interface ImageProvider {
   stream(call: ImageCall): AsyncIterable<ImageEvent>;
 }
 
+/** What one speech call asks of a provider. */
+export interface SpeechCall {
+  readonly requestId: string;
+  readonly upstreamModel: string;
+  readonly signal: AbortSignal;
+  readonly text: string;
+  /** The voice as the provider names it. */
+  readonly upstreamVoice: string;
+  /** One of the provider's own `formats`. */
+  readonly format: AudioFormat;
+  /** 1 is the voice's own pace. */
+  readonly speed: number | undefined;
+  /**
+   * What else the caller asked for, validated: of the OpenAI convention `instructions`, of the ElevenLabs convention
+   * `voice_settings`, `seed`, `language_code` and the like. An adapter that does not know one throws `rejected`.
+   */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** A voice as its provider lists it. */
+export interface ProviderVoice {
+  readonly upstreamVoice: string;
+  readonly name: string;
+}
+
+export interface SpeechProvider {
+  /** Formats it makes itself, `pcm` always among them: others are transcoded from that (core/audio/transcode.ts). */
+  readonly formats: readonly AudioFormat[];
+  /**
+   * Yields audio as the provider sends it; pausing the iteration pauses the upstream socket; `return()` aborts the call. Ends
+   * normally only when the provider finished properly (the body's end, the length it announced) and sent any audio at all; a
+   * cut stream throws.
+   */
+  speak(call: SpeechCall): AsyncIterable<Buffer>;
+  /** Its voices, where it lists them. */
+  voices?(signal: AbortSignal): Promise<readonly ProviderVoice[]>;
+}
+
+/** What one transcription call asks of a provider. */
+export interface TranscriptionCall {
+  readonly requestId: string;
+  readonly upstreamModel: string;
+  readonly signal: AbortSignal;
+  /** Measured and limited by the ingress, of the content type its bytes have. */
+  readonly audio: Buffer;
+  readonly contentType: string;
+  /** Made by us from the real type; never the caller's. */
+  readonly fileName: string;
+  /** ISO 639-1. */
+  readonly language?: string | undefined;
+  readonly prompt?: string | undefined;
+  readonly temperature?: number | undefined;
+  readonly wantsSegments: boolean;
+  readonly wantsWords: boolean;
+}
+
+/** A stretch of speech; times in seconds from the start of the audio. */
+export interface TranscriptSegment {
+  /** 0-based. */
+  readonly id: number;
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+export interface TranscriptWord {
+  readonly word: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Transcript {
+  readonly text: string;
+  /** As the provider names it: a code or an English name. */
+  readonly language?: string | undefined;
+  /** In order of time; given when asked for, where the provider can. */
+  readonly segments?: readonly TranscriptSegment[] | undefined;
+  readonly words?: readonly TranscriptWord[] | undefined;
+}
+
+export interface TranscriptionProvider {
+  /** Resolves with the whole transcript, or throws `ProviderError`. */
+  transcribe(call: TranscriptionCall): Promise<Transcript>;
+}
+
 export interface Provider {
   readonly name: string;
   readonly kind: string;
   readonly chat?: ChatProvider;
   readonly image?: ImageProvider;
+  readonly speech?: SpeechProvider;
+  readonly transcription?: TranscriptionProvider;
   /** Closes sockets; called at shutdown and when the catalogue drops the provider. */
   close(): Promise<void>;
 }

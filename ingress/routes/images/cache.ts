@@ -4,11 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { assetKey } from '../../../core/assets/keys.ts';
 import type { Price } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import { findCachedGeneration, type Generation } from '../../data/images.ts';
-import { hasIdempotencyKey } from '../../data/requests.ts';
+import { areReadable, claimForCached } from '../../result-cache.ts';
 import type { Services } from '../../services.ts';
 import type { CastBody } from './character.ts';
 
@@ -51,25 +50,15 @@ export function cacheKeyOf(
     .digest('hex');
 }
 
-/** A result with all its pictures. None under an Idempotency-Key that was used before: then that request answers. */
+/** A result with all its pictures, under the caller's Idempotency-Key. */
 export async function findCached(
   ctx: Context,
-  { pool, files, logger }: Pick<Services, 'pool' | 'files' | 'logger'>,
+  services: Pick<Services, 'pool' | 'files' | 'logger'>,
   cacheKey: string,
+  rawBody: Buffer,
 ): Promise<Generation | undefined> {
   const { accountId } = callerOf(ctx);
-  const key = ctx.headers['idempotency-key'];
-  if (typeof key === 'string' && (await hasIdempotencyKey(pool, accountId, key))) return undefined;
-  const found = await findCachedGeneration(pool, accountId, cacheKey);
-  if (found === undefined) return undefined;
-  try {
-    for (const image of found.images) (await files.store.open(assetKey(image), FIRST_BYTES)).destroy();
-    return found;
-  } catch (error) {
-    // what cannot be read is no answer: it is made anew
-    logger.error({ err: error, requestId: found.id }, 'a picture is not in the store');
-    return undefined;
-  }
+  const found = await findCachedGeneration(services.pool, accountId, cacheKey);
+  if (found === undefined || !(await areReadable(services, found.images))) return undefined;
+  return (await claimForCached(ctx, services, found.id, rawBody)) ? found : undefined;
 }
-
-const FIRST_BYTES = { start: 0, end: 1 };

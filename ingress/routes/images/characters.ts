@@ -1,10 +1,12 @@
 /** `/v1/images/characters`: the public ones for a picker, registering one, its picture, removing one of the caller's own. */
+import { LRUCache } from 'lru-cache';
 import { v7 as uuidv7 } from 'uuid';
 import type { AssetFile } from '../../../core/assets/files.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { serveAsset } from '../../assets.ts';
 import { type Context, callerOf, type Handler } from '../../context.ts';
 import {
+  countPublicCharacters,
   findCharacterPicture,
   listPublicCharacters,
   type NewCharacter,
@@ -12,7 +14,7 @@ import {
   removeCharacter,
 } from '../../data/characters.ts';
 import { readJsonBody } from '../../json-body.ts';
-import { idOf, wholeNumber } from '../../parameters.ts';
+import { idOf, MAX_OFFSET, wholeNumber } from '../../parameters.ts';
 import { answerPublicRead } from '../../public-read.ts';
 import { CharacterRequest } from '../../schemas/gallery.ts';
 import type { Services } from '../../services.ts';
@@ -24,6 +26,9 @@ import { lookAtPicture } from './read.ts';
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 100;
 const MAX_AGE_SECONDS = 30;
+/** Callers' caches keep a page for longer. */
+const COUNT_TTL_MS = 10_000;
+/** At a time, and as many may be registered in 24 hours, whether they are removed again or not. */
 const MAX_CHARACTERS_AN_ACCOUNT = 100;
 const MAX_PICTURE_BYTES = 10 * 1024 * 1024;
 /** The picture as base64, and the texts. */
@@ -33,15 +38,23 @@ const validate = makeValidator(CharacterRequest);
 
 /** GET /v1/images/characters */
 export function listCharacters({ pool, config }: Services): Handler {
+  const counted = new LRUCache<'all', { readonly total: number }>({
+    max: 1,
+    ttl: COUNT_TTL_MS,
+    fetchMethod: async () => ({ total: await countPublicCharacters(pool) }),
+  });
   return async (ctx) => {
     const limit = wholeNumber(ctx, 'limit', DEFAULT_PAGE, 1, MAX_PAGE);
-    const offset = wholeNumber(ctx, 'offset', 0, 0, Number.MAX_SAFE_INTEGER);
-    const { items, total } = await listPublicCharacters(pool, { limit, offset });
+    const offset = wholeNumber(ctx, 'offset', 0, 0, MAX_OFFSET);
+    const items = await listPublicCharacters(pool, { limit, offset });
+    const { total } = await counted.forceFetch('all');
     const view = items.map((character) => ({
       ...characterView(character),
       image_url: character.hasPicture ? characterPictureUrl(ctx, config, character.id) : null,
     }));
-    answerPublicRead(ctx, { items: view, total, limit, offset }, MAX_AGE_SECONDS);
+    answerPublicRead(ctx, { items: view, total, limit, offset }, MAX_AGE_SECONDS, {
+      addressedBy: config,
+    });
   };
 }
 
@@ -65,10 +78,10 @@ export function postCharacter(services: Services): Handler {
         throw new ServiceError('invalid_parameter', { param: 'slug', reason: 'taken' });
       if (outcome === 'unknown_payee')
         throw new ServiceError('invalid_parameter', { param: 'payee.account_id', reason: 'unknown' });
-      if (outcome === 'too_many') {
+      if (outcome === 'too_many' || outcome === 'too_many_a_day') {
         throw new ServiceError('invalid_parameter', {
           param: 'slug',
-          reason: 'too_many_characters',
+          reason: outcome === 'too_many' ? 'too_many_characters' : 'too_many_characters_a_day',
           maximum: MAX_CHARACTERS_AN_ACCOUNT,
         });
       }

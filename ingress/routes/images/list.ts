@@ -1,4 +1,5 @@
 /** GET /v1/images: the caller's own generations whose pictures are kept, newest first. */
+import { endOf } from '../../assets.ts';
 import { callerOf, type Handler } from '../../context.ts';
 import { listGenerations } from '../../data/images.ts';
 import { uuid, wholeNumber } from '../../parameters.ts';
@@ -23,8 +24,10 @@ export function listImages({ pool, config }: Services): Handler {
       object: 'list',
       data: page.map((generation) => generationView(ctx, config, generation)),
       has_more: hasMore,
-      // pictures are listed, each generation by its first
-      next_cursor: hasMore ? (page.at(-1)?.images[0]?.id ?? null) : null,
+      // pictures are listed, each generation by its first that is kept
+      next_cursor: hasMore
+        ? (page.at(-1)?.images.find((image) => endOf(image) === undefined)?.id ?? null)
+        : null,
     };
   };
 }

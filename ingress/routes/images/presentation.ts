@@ -10,7 +10,7 @@ import {
   type ImageStreamEvent,
   OUTPUT_FORMATS,
 } from '../../../core/images.ts';
-import { requireLive } from '../../assets.ts';
+import { endOf, requireLive } from '../../assets.ts';
 import { type Base64Json, base64Json } from '../../base64-json.ts';
 import { type Context, callerOf } from '../../context.ts';
 import type { Asset } from '../../data/assets.ts';
@@ -18,7 +18,7 @@ import { findGeneration, type Generation } from '../../data/images.ts';
 import type { Presentation } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { drained, replayEvents, type StreamShape } from '../../stream.ts';
-import { detailsOf, eventType, eventView, resultView, statusPath } from './view.ts';
+import { detailsOf, eventType, eventView, resultView, type ShownResult, statusPath } from './view.ts';
 
 /** A picture takes long, and what fails at once has failed by then: the caller gets the id to collect it by. */
 const OPEN_AFTER_MS = 2000;
@@ -63,8 +63,8 @@ export async function answerFromCache(
   await replayEvents(ctx, services.config, events, streamShape(ctx, services, found.id, counted, true));
 }
 
-/** From the rows alone, as the stored answer had it. */
-export function resultOf({ id, modelId, createdAt, images, usage, costAp }: Generation): ImageResult {
+/** From the rows alone, as the stored answer had it; besides it says which pictures have ended. */
+export function resultOf({ id, modelId, createdAt, images, usage, costAp }: Generation): ShownResult {
   const first = images[0];
   if (first === undefined) throw new Error('a generation without pictures');
   const { width, height, quality, background } = detailsOf(first);
@@ -82,6 +82,7 @@ export function resultOf({ id, modelId, createdAt, images, usage, costAp }: Gene
       contentType: image.contentType,
       bytes: image.bytes,
       revisedPrompt: detailsOf(image).revisedPrompt,
+      end: endOf(image),
     })),
     usage: provided ?? null,
     costAp: costAp ?? 0,
@@ -112,8 +113,13 @@ async function requireKept(ctx: Context, { pool }: Services, id: string): Promis
   requireAllLive(generation?.images ?? []);
 }
 
+/** Throws 410 when none of a generation's pictures may be shown any more. */
+export function requireAnyLive(images: readonly Asset[]): void {
+  if (!images.some((image) => endOf(image) === undefined)) requireAllLive(images);
+}
+
 /** Throws 410 when one of a generation's pictures was deleted, is past its retention, or is not there any more. */
-export function requireAllLive(images: readonly Asset[]): void {
+function requireAllLive(images: readonly Asset[]): void {
   if (images.length === 0) throw new ServiceError('expired');
   for (const image of images) requireLive(image);
 }
@@ -122,7 +128,7 @@ export function requireAllLive(images: readonly Asset[]): void {
 export async function answerWithResult(
   ctx: Context,
   services: Services,
-  result: ImageResult,
+  result: ShownResult,
   { isUrlOnly, ...how }: { isUrlOnly: boolean; isCached?: boolean; status?: string },
 ): Promise<void> {
   const { config, logger } = services;

@@ -9,7 +9,7 @@ import { idOf, oneOf } from '../../parameters.ts';
 import { publicUrl } from '../../public-url.ts';
 import { errorOf } from '../../results.ts';
 import type { Services } from '../../services.ts';
-import { announce, answerWithResult, requireAllLive, resultOf } from './presentation.ts';
+import { announce, answerWithResult, requireAnyLive, resultOf } from './presentation.ts';
 import { statusPath } from './view.ts';
 
 export function getImageStatus(services: Services): Handler {
@@ -34,7 +34,7 @@ export function getImageStatus(services: Services): Handler {
       ctx.body = { ...status, ...errorBody(error.code, ctx.state.language, error.details) };
       return;
     }
-    requireAllLive(generation.images);
+    requireAnyLive(generation.images);
     ctx.set('x-svc-model', generation.modelId);
     await answerWithResult(ctx, services, resultOf(generation), { isUrlOnly, status: state });
   };

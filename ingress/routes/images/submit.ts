@@ -7,13 +7,14 @@ import { IMAGE_TASK, type ImageJobInput, type StoredInput } from '../../../core/
 import { quoteImages } from '../../../core/pricing.ts';
 import { type Context, callerOf } from '../../context.ts';
 import type { Generation } from '../../data/images.ts';
+import { runPaidWithInputs, storeInputs } from '../../inputs.ts';
 import { defaultModel, imagePriceOf, requireModel } from '../../models.ts';
-import { type PaidRequest, runPaid } from '../../paid.ts';
+import { type PaidRequest, refuseEarly } from '../../paid.ts';
 import type { Services } from '../../services.ts';
 import { cacheKeyOf, findCached } from './cache.ts';
 import { type CastBody, withCharacter } from './character.ts';
 import { answerFromCache, makePresentation, type Wanted } from './presentation.ts';
-import type { ImageBody, InputPicture } from './read.ts';
+import type { ImageBody } from './read.ts';
 
 type Operation = ImageJobInput['operation'];
 
@@ -25,9 +26,6 @@ type Prepared =
       readonly wanted: Wanted & { readonly isStream: boolean };
     }
   | { readonly kind: 'paid'; readonly request: PaidRequest; readonly inputs: readonly StoredInput[] };
-
-/** A caller whose pictures could not be kept tries again after this. */
-const STORE_PAUSE_SECONDS = 5;
 
 /** `read` ends with check 5; the pictures it gives are let go before the provider is waited for. */
 export async function submitImages(
@@ -45,18 +43,7 @@ export async function submitImages(
     await answerFromCache(ctx, services, prepared.found, { ...prepared.wanted, operation });
     return;
   }
-  const ids = prepared.inputs.map(({ id }) => id);
-  let isAccepted = false;
-  try {
-    await runPaid(ctx, services, prepared.request, (outcome) => {
-      isAccepted = outcome === 'accepted';
-      if (!isAccepted) void services.files.discard(ids);
-    });
-  } catch (error) {
-    // housekeeping finds what a request that was accepted leaves
-    if (!isAccepted) await services.files.discard(ids);
-    throw error;
-  }
+  await runPaidWithInputs(ctx, services, prepared.request, prepared.inputs);
 }
 
 async function prepare(
@@ -78,10 +65,26 @@ async function prepare(
   const wanted: Wanted = { count: body.count, isUrlOnly: body.isUrlOnly };
 
   const cacheKey = body.mayBeCached ? cacheKeyOf(operation, modelId, price, isTest, body) : null;
-  const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey);
+  const found = cacheKey === null ? undefined : await findCached(ctx, services, cacheKey, body.digest);
   if (found !== undefined) return { kind: 'cached', found, wanted: { ...wanted, isStream: body.isStream } };
 
-  const inputs = await storeInputs(ctx, services, body);
+  const request: Omit<PaidRequest, 'input'> = {
+    area: 'images',
+    task: IMAGE_TASK,
+    modelId,
+    price,
+    quote: quoteImages(priceAp, body.count),
+    timeoutSeconds: services.config.imageTimeoutSeconds,
+    isStream: body.isStream,
+    rawBody: body.digest,
+    stopWhenCallerLeaves: false,
+    presentation: makePresentation(services, wanted),
+  };
+  // nobody's pictures are put who cannot pay for what comes of them
+  if (body.pictures.length > 0) await refuseEarly(ctx, services, { ...request, input: null });
+  // the caller's pictures, then the mask
+  const sent = body.mask === undefined ? body.pictures : [...body.pictures, body.mask];
+  const inputs = await storeInputs(ctx, services, sent);
   const input: ImageJobInput = {
     operation,
     isTest,
@@ -103,23 +106,7 @@ async function prepare(
     characterId: body.character?.id ?? null,
     cacheKey,
   };
-  return {
-    kind: 'paid',
-    inputs,
-    request: {
-      area: 'images',
-      task: IMAGE_TASK,
-      modelId,
-      price,
-      quote: quoteImages(priceAp, body.count),
-      timeoutSeconds: services.config.imageTimeoutSeconds,
-      isStream: body.isStream,
-      input,
-      rawBody: body.digest,
-      stopWhenCallerLeaves: false,
-      presentation: makePresentation(services, wanted),
-    },
-  };
+  return { kind: 'paid', inputs, request: { ...request, input } };
 }
 
 /** The character's picture, behind those of the caller: a mask is for the first. */
@@ -127,33 +114,4 @@ function pictureOf({ character }: CastBody): StoredInput[] {
   if (character?.picture === undefined) return [];
   const { id, contentType, byteLength } = character.picture;
   return [{ id, contentType, byteLength, kind: 'character' }];
-}
-
-/** The caller's pictures, then the mask. Only their names ride in the job. */
-async function storeInputs(
-  ctx: Context,
-  { files, logger }: Services,
-  { pictures, mask }: Pick<ImageBody, 'pictures' | 'mask'>,
-): Promise<readonly StoredInput[]> {
-  const all: InputPicture[] = mask === undefined ? [...pictures] : [...pictures, mask];
-  if (all.length === 0) return [];
-  const { requestId } = ctx.state;
-  const drafts = all.map(({ bytes, contentType }, position) => ({
-    kind: 'input' as const,
-    position,
-    contentType,
-    body: bytes,
-    maxBytes: bytes.length,
-  }));
-  const stored = await files
-    .put({ accountId: callerOf(ctx).accountId, requestId }, drafts)
-    .catch((error: unknown) => {
-      logger.error({ err: error, requestId }, 'the asset store failed');
-      throw new ServiceError(
-        'generation_failed',
-        {},
-        { cause: error, retryAfterSeconds: STORE_PAUSE_SECONDS },
-      );
-    });
-  return stored.map(({ id, contentType, bytes }) => ({ id, contentType, byteLength: bytes }));
 }

@@ -6,6 +6,7 @@
 import type { AssetKind } from '../../../core/assets/keys.ts';
 import type { Config } from '../../../core/config.ts';
 import type { ImageDetails, ImageOfResult, ImageResult, ImageStreamEvent } from '../../../core/images.ts';
+import { endOf } from '../../assets.ts';
 import type { EmbeddedFile } from '../../base64-json.ts';
 import type { Context } from '../../context.ts';
 import type { Asset } from '../../data/assets.ts';
@@ -13,6 +14,11 @@ import type { Generation } from '../../data/images.ts';
 import { publicUrl } from '../../public-url.ts';
 
 type Wire = Record<string, unknown>;
+
+/** A result that may have lost some of its pictures since. */
+export type ShownResult = Omit<ImageResult, 'images'> & {
+  readonly images: readonly (ImageOfResult & { readonly end?: ReturnType<typeof endOf> })[];
+};
 export type Embed = (file: EmbeddedFile) => string;
 
 export interface ViewOptions {
@@ -27,7 +33,7 @@ export interface ViewOptions {
 export function resultView(
   ctx: Context,
   config: Config,
-  result: ImageResult,
+  result: ShownResult,
   options: ViewOptions = {},
 ): Wire {
   const isCached = options.isCached ?? false;
@@ -36,12 +42,16 @@ export function resultView(
     ...(options.status === undefined ? {} : { status: options.status }),
     created: result.created,
     model: result.model,
-    data: result.images.map((image) => ({
-      ...(options.embed === undefined ? {} : { b64_json: options.embed(fileOf(image, 'image')) }),
-      url: pictureUrl(ctx, config, result.images.length === 1 ? result.id : image.asset),
-      candidate_id: image.asset,
-      ...(image.revisedPrompt === null ? {} : { revised_prompt: image.revisedPrompt }),
-    })),
+    data: result.images.map((image) =>
+      image.end !== undefined
+        ? { candidate_id: image.asset, status: image.end }
+        : {
+            ...(options.embed === undefined ? {} : { b64_json: options.embed(fileOf(image, 'image')) }),
+            url: pictureUrl(ctx, config, result.images.length === 1 ? result.id : image.asset),
+            candidate_id: image.asset,
+            ...(image.revisedPrompt === null ? {} : { revised_prompt: image.revisedPrompt }),
+          },
+    ),
     ...lookOf(result),
     ...(result.usage === null ? {} : { usage: result.usage }),
     cached: isCached,
@@ -80,10 +90,10 @@ export function eventView(
   };
 }
 
-/** A generation as it is listed: everything but the pictures. */
+/** A generation as it is listed: everything but the pictures. Of those that have ended it says only that. */
 export function generationView(ctx: Context, config: Config, generation: Generation): Wire {
   const { id, modelId, state, costAp, createdAt, images } = generation;
-  const first = images[0];
+  const first = images.find((image) => endOf(image) === undefined);
   return {
     id,
     object: 'image.generation',
@@ -97,16 +107,20 @@ export function generationView(ctx: Context, config: Config, generation: Generat
           expires_at: first.expiresAt?.toISOString() ?? null,
           ...(detailsOf(first).quality === null ? {} : { quality: detailsOf(first).quality }),
         }),
-    data: images.map((image) => ({
-      candidate_id: image.id,
-      url: pictureUrl(ctx, config, images.length === 1 ? id : image.id),
-      preview_url: publicUrl(ctx, config, `/v1/images/candidate/${image.id}`),
-      content_type: image.contentType,
-      width: detailsOf(image).width,
-      height: detailsOf(image).height,
-      bytes: image.bytes,
-      sha256: image.sha256,
-    })),
+    data: images.map((image) =>
+      endOf(image) !== undefined
+        ? { candidate_id: image.id, status: endOf(image) }
+        : {
+            candidate_id: image.id,
+            url: pictureUrl(ctx, config, images.length === 1 ? id : image.id),
+            preview_url: publicUrl(ctx, config, `/v1/images/candidate/${image.id}`),
+            content_type: image.contentType,
+            width: detailsOf(image).width,
+            height: detailsOf(image).height,
+            bytes: image.bytes,
+            sha256: image.sha256,
+          },
+    ),
     status_url: publicUrl(ctx, config, statusPath(id)),
   };
 }

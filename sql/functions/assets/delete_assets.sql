@@ -8,6 +8,7 @@ set enable_seqscan = off
 as $$
 declare
   v_ids uuid[];
+  v_now timestamptz;
 begin
   -- in the order in which everybody locks a generation's pictures
   select array_agg(d.id) into v_ids
@@ -18,12 +19,14 @@ begin
         order by a.id
         for update
     ) d;
+  -- the rows may have been waited for; what was withdrawn meanwhile was so before this
+  v_now := clock_timestamp();
   update app.assets a
-    set deleted_at = now(),
+    set deleted_at = v_now,
         sweep_at = case when a.purged_at is null then now() end
     where a.id = any (v_ids);
   -- a statement of its own: it sees what was published while the rows above were waited for
-  update app.gallery_items g set withdrawn_at = greatest(now(), g.published_at)
+  update app.gallery_items g set withdrawn_at = greatest(v_now, g.published_at)
     where g.asset_id = any (v_ids) and g.withdrawn_at is null;
   return query select u.id from unnest(v_ids) u(id);
 end

@@ -1,5 +1,7 @@
 -- Registers a character, and shows its picture to the workers (app.store_assets). p_character: JSON in the columns of app.characters;
--- p_picture: app.asset_file, or null. Outcomes: registered | slug_taken | too_many | unknown_payee
+-- p_picture: app.asset_file, or null. An account has at most p_max_an_account, and registers as many in 24 hours, those that it has
+-- removed again included: a slug is gone for good, whatever becomes of its character.
+-- Outcomes: registered | slug_taken | too_many | too_many_a_day | unknown_payee
 create or replace function app.register_character(p_character json, p_picture json, p_max_an_account integer) returns text
 language plpgsql
 security definer
@@ -12,6 +14,15 @@ begin
   perform pg_advisory_xact_lock(hashtext('app.register_character'), hashtext(v_new.account_id::text));
   if (select count(*) from app.characters c where c.account_id = v_new.account_id and c.removed_at is null) >= p_max_an_account then
     return 'too_many';
+  end if;
+  if (
+    select count(*) from (
+      select from app.characters c
+        where c.account_id = v_new.account_id and c.id >= app.uuid_floor(clock_timestamp() - interval '24 hours')
+        limit p_max_an_account
+    ) recent
+  ) >= p_max_an_account then
+    return 'too_many_a_day';
   end if;
   if v_new.payee_account_id is not null and not exists (select from app.accounts a where a.id = v_new.payee_account_id) then
     return 'unknown_payee';

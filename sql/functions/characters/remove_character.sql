@@ -1,5 +1,5 @@
--- Takes a character out of use; p_account null: whoever's it is. Its picture goes an hour later, when no request that was accepted
--- still needs it. Returns the character as it was; null where there is none to remove.
+-- Takes a character out of use; p_account null: whoever's it is. Its picture goes five minutes later, or when the last request has ended
+-- that was submitted by then and may need it (app.due_assets). Returns the character as it was; null where there is none to remove.
 create or replace function app.remove_character(p_account uuid, p_character uuid) returns app.characters
 language plpgsql
 security definer
@@ -16,7 +16,7 @@ begin
   end if;
   update app.characters c set removed_at = now() where c.id = p_character;
   perform app.delete_assets(null, array[v_before.reference_asset_id]);
-  update app.assets a set sweep_at = now() + interval '1 hour' where a.id = v_before.reference_asset_id and a.purged_at is null;
+  update app.assets a set sweep_at = a.deleted_at + interval '5 minutes' where a.id = v_before.reference_asset_id and a.purged_at is null;
   return v_before;
 end
 $$;

@@ -3,6 +3,7 @@
 create or replace function app.count_gallery() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 declare
   c_all constant uuid := '00000000-0000-0000-0000-000000000000';

@@ -13,7 +13,7 @@ begin
     from app.gallery_items g
     where (g.asset_id = p_id or g.request_id = p_id) and g.account_id = coalesce(p_account, g.account_id);
   perform from app.assets a where a.id = any (v_ids) order by a.id for update;
-  update app.gallery_items g set withdrawn_at = greatest(now(), g.published_at)
+  update app.gallery_items g set withdrawn_at = greatest(clock_timestamp(), g.published_at)
     where g.asset_id = any (v_ids) and g.withdrawn_at is null;
   perform app.release_asset(u.id) from unnest(v_ids) u(id);
   return query select u.id from unnest(v_ids) u(id);

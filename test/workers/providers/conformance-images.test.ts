@@ -35,12 +35,14 @@ describeImageAdapter('openai', async (): Promise<ImageHarness> => {
     credential: SECRET_CREDENTIAL,
   });
   upstream.program('hanging', { hang: 'before-headers' });
+  upstream.program('fewer', { images: { count: 2 } });
   upstream.program('cut', { cutAfterChunks: 2 });
   for (const [kind, behaviour] of Object.entries(FAILURES)) upstream.program(kind, behaviour);
   return {
     provider,
     answered: (changes) => callOf('good', SECRET_PROMPT, changes),
     hanging: (changes) => callOf('hanging', SECRET_PROMPT, changes),
+    fewer: (changes) => callOf('fewer', SECRET_PROMPT, changes),
     cut: (changes) => callOf('cut', SECRET_PROMPT, changes),
     failing: (kind, changes) => callOf(kind, SECRET_PROMPT, changes),
     close: async () => {

@@ -22,6 +22,8 @@ export interface ImageHarness {
   readonly provider: Provider;
   /** Answered with the pictures asked for. */
   answered(changes?: ImageCallChanges): ImageCall;
+  /** Answered with two pictures, whatever is asked for; none where the provider always has all of them. */
+  fewer?(changes?: ImageCallChanges): ImageCall;
   /** Never answered, not even its headers. */
   hanging(changes?: ImageCallChanges): ImageCall;
   /** Streamed: breaks off after one partial picture at least. */
@@ -56,6 +58,14 @@ export function describeImageAdapter(name: string, makeHarness: () => Promise<Im
         expect(new Set(images.map(({ bytes }) => bytes.toString('base64'))).size).to.equal(count);
         expect(usage?.total_tokens).to.be.greaterThan(0);
       }
+    });
+
+    it('gives fewer pictures where the provider has fewer, whole and streamed', async () => {
+      if (harness.fewer === undefined) return;
+      const { images } = await image().produce(harness.fewer({ count: 3 }));
+      expect(images).to.have.length(2);
+      const events = await collectEvents(image().stream(harness.fewer({ count: 3, partialImages: 1 })));
+      expect(events.map(orderOf)).to.deep.equal(['0.0', '0', '1.0', '1']);
     });
 
     it('streams partial pictures before each finished one, in order', async () => {

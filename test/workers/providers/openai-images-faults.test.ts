@@ -81,7 +81,6 @@ describe('the openai adapter’s pictures, when the upstream misbehaves', () => 
   const broken: [string, MockBehaviour][] = [
     ['no pictures', { rawBody: '{"created":1}' }],
     ['an empty list', { images: { count: 0 } }],
-    ['one too few', { images: { count: 1 } }],
     ['one too many', { images: { count: 3 } }],
     ['a picture that is no object', { rawBody: '{"data":["a","b"]}' }],
     ['a picture without bytes', { images: { b64: null } }],
@@ -120,6 +119,13 @@ describe('the openai adapter’s pictures, when the upstream misbehaves', () => 
   });
 
   describe('as streams', () => {
+    it('that are cut below, or end in the middle of the next, after the first of two are no answer of one', async () => {
+      for (const behaviour of [{ reset: 2 }, { cutAfterChunks: 3 }])
+        expect((await errorOf(behaviour, 'stream', { partialImages: 1, count: 2 })).kind).to.equal(
+          'invalid_response',
+        );
+    });
+
     const broken: [string, MockBehaviour, ProviderErrorKind][] = [
       ['that end before the picture', { cutAfterChunks: 1 }, 'invalid_response'],
       ['that end before anything', { cutAfterChunks: 0 }, 'invalid_response'],

@@ -293,7 +293,7 @@ describe('the openai chat adapter', () => {
   describe('configuration', () => {
     it('is refused in words for an operator', () => {
       expect(() => makeProvider({ ...config, kind: 'telepathy' })).to.throw(
-        'unknown kind "telepathy"; known kinds: openai, sandbox',
+        'unknown kind "telepathy"; known kinds: elevenlabs, openai, sandbox',
       );
       expect(() => makeProvider({ ...config, kind: 'constructor' })).to.throw('unknown kind');
       expect(() => makeProvider({ ...config, baseUrl: undefined })).to.throw('needs an http(s) base address');

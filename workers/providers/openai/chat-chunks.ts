@@ -27,7 +27,7 @@ export class ChatChunks implements EventInterpreter<ChatChunk> {
     return { chunk, usage: parseUsage(chunk.usage) };
   }
 
-  checkEnd(by: 'done' | 'end'): void {
+  checkEnd(by: 'done' | 'end' | 'cut'): void {
     const leastChoices = by === 'done' ? 0 : this.#choiceCount;
     const states = [...this.#isFinishedByChoice.values()];
     if (states.length === 0 || states.length < leastChoices || states.includes(false)) {

@@ -4,8 +4,8 @@
  */
 import { ProviderError, type ProviderErrorKind } from '../provider.ts';
 
-const PUBLIC_MESSAGE_CHARACTERS = 300;
-const PARAM_CHARACTERS = 100;
+export const PUBLIC_MESSAGE_CHARACTERS = 300;
+export const PARAM_CHARACTERS = 100;
 const MAX_RETRY_AFTER_SECONDS = 24 * 60 * 60;
 
 const UNAVAILABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
@@ -52,6 +52,18 @@ export function statusError(
   });
 }
 
+/** The error for an answer that should have been bytes and is JSON, or not 200; undefined: it is neither. */
+export function answerError(
+  status: number,
+  headers: Readonly<Record<string, unknown>>,
+  text: string,
+  credential: string | undefined,
+): ProviderError | undefined {
+  if (status !== 200) return statusError(status, headers, text, credential);
+  const error = errorObjectOf(text);
+  return error?.message === undefined ? undefined : eventError(error);
+}
+
 /** The error for an `error` object that came under status 200: in a stream, or as a whole answer. */
 export function eventError(error: unknown): ProviderError {
   const object = isObject(error) ? error : undefined;
@@ -60,7 +72,7 @@ export function eventError(error: unknown): ProviderError {
     : new ProviderError('unavailable', 'The provider reported an error in its answer.');
 }
 
-function kindOfStatus(status: number, error: ErrorObject | undefined): ProviderErrorKind {
+export function kindOfStatus(status: number, error: ErrorObject | undefined): ProviderErrorKind {
   if (status >= 500 || UNAVAILABLE_STATUSES.has(status)) return 'unavailable';
   if (status >= 400 && isModeration(error)) return 'moderated';
   if (REJECTED_STATUSES.has(status)) return 'rejected';
@@ -89,7 +101,11 @@ function errorObjectOf(text: string): ErrorObject | undefined {
   }
 }
 
-function publicText(value: unknown, limit: number, credential: string | undefined): string | undefined {
+export function publicText(
+  value: unknown,
+  limit: number,
+  credential: string | undefined,
+): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   if (credential !== undefined && value.includes(credential)) return undefined;
   // Control characters would break a log line or a terminal.

@@ -15,8 +15,8 @@ export interface EventInterpreter<Item> {
   take(event: Readonly<Record<string, unknown>>): Item | undefined;
   /** Nothing more is wanted: the rest of the stream is not waited for. */
   readonly isComplete: boolean;
-  /** Throws when the stream may not end here. */
-  checkEnd(by: 'done' | 'end'): void;
+  /** Throws when the stream may not end here: by `[DONE]`, by its end, or cut off below us. */
+  checkEnd(by: 'done' | 'end' | 'cut'): void;
 }
 
 export interface EventStreamOptions<Item> {
@@ -37,6 +37,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
   readonly #parser: EventSourceParser;
   #isEventTooLong = false;
   #exchange: StreamExchange | undefined;
+  #isCut = false;
   #isOver = false;
 
   constructor(options: EventStreamOptions<Item>) {
@@ -76,7 +77,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
               { isOurLimit: true },
             );
           if (await this.#readMore(exchange)) continue;
-          interpreter.checkEnd('end');
+          interpreter.checkEnd(this.#isCut ? 'cut' : 'end');
           return this.#finish();
         }
         if (event.data === '[DONE]') {
@@ -133,7 +134,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
     } catch (error) {
       if (!(error instanceof TransportError) || error.isTimeout) throw error;
       // Cut below us. Nothing is lost when everything had finished; otherwise a caller has seen part of an answer.
-      piece = undefined;
+      this.#isCut = true;
     }
     if (piece === undefined) return false;
     this.#parser.feed(this.#decoder.decode(piece, { stream: true }));

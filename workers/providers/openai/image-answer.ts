@@ -1,4 +1,4 @@
-/** The pictures of an answer: base64 checked, addresses fetched, and as many as were asked for. */
+/** The pictures of an answer: base64 checked, addresses fetched, and no more than were asked for. */
 import { bytesOfBase64 } from '../../../core/bulky-json.ts';
 import { fetchBytes } from '../fetch-bytes.ts';
 import { type ProducedImage, ProviderError } from '../provider.ts';
@@ -16,7 +16,7 @@ export interface ImageSource {
   readonly bytesOf: typeof bytesOfBase64;
 }
 
-/** Throws unless the answer has exactly so many pictures. */
+/** Throws unless the answer has a picture, and at most so many. */
 export async function picturesOf(
   answer: Readonly<Record<string, unknown>>,
   count: number,
@@ -25,7 +25,7 @@ export async function picturesOf(
   if (isObject(answer.error)) throw eventError(answer.error);
   const { data } = answer;
   if (!Array.isArray(data)) throw new ProviderError('invalid_response', 'The answer has no pictures.');
-  if (data.length !== count)
+  if (data.length === 0 || data.length > count)
     throw new ProviderError(
       'invalid_response',
       `The answer has ${data.length} pictures instead of ${count}.`,

@@ -1,4 +1,4 @@
-/** What the events of a streamed image answer mean: partial pictures, finished ones, and whether all of them came. */
+/** What the events of a streamed image answer mean: partial pictures, finished ones, and whether the stream may end. */
 import { type ImageCall, type ImageEvent, ProviderError } from '../provider.ts';
 import { isObject } from './errors.ts';
 import type { EventInterpreter } from './event-stream.ts';
@@ -7,6 +7,7 @@ import { decodePicture, revisedPromptOf } from './image-answer.ts';
 export class ImageEvents implements EventInterpreter<ImageEvent> {
   readonly #call: Pick<ImageCall, 'count' | 'partialImages'>;
   #finished = 0;
+  #hasBegunAnother = false;
 
   constructor(call: Pick<ImageCall, 'count' | 'partialImages'>) {
     this.#call = call;
@@ -27,6 +28,7 @@ export class ImageEvents implements EventInterpreter<ImageEvent> {
         const index = this.#finished;
         const image = { bytes: decodePicture(event.b64_json), revisedPrompt: revisedPromptOf(event) };
         this.#finished += 1;
+        this.#hasBegunAnother = false;
         return { kind: 'image', index, image, usage: isObject(event.usage) ? event.usage : undefined };
       }
       default:
@@ -34,8 +36,10 @@ export class ImageEvents implements EventInterpreter<ImageEvent> {
     }
   }
 
-  checkEnd(): void {
-    if (!this.isComplete)
+  /** Fewer than asked for are what the provider gave, unless it was cut off or had begun another. */
+  checkEnd(by: 'done' | 'end' | 'cut'): void {
+    if (this.isComplete) return;
+    if (by === 'cut' || this.#finished === 0 || this.#hasBegunAnother)
       throw new ProviderError('invalid_response', 'The stream ended before the last picture.');
   }
 
@@ -43,8 +47,10 @@ export class ImageEvents implements EventInterpreter<ImageEvent> {
     const partialIndex = event.partial_image_index;
     if (!Number.isInteger(partialIndex) || (partialIndex as number) < 0)
       throw new ProviderError('invalid_response', 'A partial picture has no number.');
+    const isOfTheNext = (partialIndex as number) < this.#call.partialImages;
+    if (isOfTheNext) this.#hasBegunAnother = true;
     // Some servers send the finished picture once more as the last partial one: more than asked for is not passed on.
-    if ((partialIndex as number) >= this.#call.partialImages) return undefined;
+    if (!isOfTheNext) return undefined;
     return {
       kind: 'partial',
       index: this.#finished,

@@ -1,8 +1,9 @@
 /**
- * Chat and pictures of any server of the OpenAI convention: a base address (with its `/v1`) and a bearer credential, or none for a
+ * Chat, pictures and speech of any server of the OpenAI convention: a base address (with its `/v1`) and a bearer credential, or none for a
  * server that needs none. Nothing of a body is changed but the model, the output cap and the streaming fields.
  */
 import type { CheckableProvider } from '../check.ts';
+import { checkCredential, parseBaseUrl } from '../configuration.ts';
 import { type HttpRequest, makeHttpClient } from '../http.ts';
 import type { HttpLimits } from '../http-exchange.ts';
 import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
@@ -14,6 +15,8 @@ import { EventStream } from './event-stream.ts';
 import { makeOpenAiImages } from './images.ts';
 import { chatRequestBody } from './request.ts';
 import { checkCompletion, hasContentType, parseObject, parseUsage } from './response.ts';
+import { makeOpenAiSpeech } from './speech.ts';
+import { makeOpenAiTranscription } from './transcription.ts';
 
 export function makeOpenAiProvider(
   config: ProviderConfig,
@@ -21,11 +24,7 @@ export function makeOpenAiProvider(
 ): CheckableProvider {
   const baseUrl = parseBaseUrl(config);
   const { credential } = config;
-  if (credential !== undefined && !/^[\x21-\x7e]+$/.test(credential)) {
-    throw new Error(
-      `The credential of provider "${config.name}" is empty or has characters that no header can carry.`,
-    );
-  }
+  checkCredential(config);
   const http = makeHttpClient(baseUrl, limits);
   const authorization = credential === undefined ? [] : ['authorization', `Bearer ${credential}`];
 
@@ -70,24 +69,15 @@ export function makeOpenAiProvider(
     });
   }
 
+  const connection = { http, baseUrl, credential, headers };
   return {
     name: config.name,
     kind: config.kind,
     chat: { complete, stream },
-    image: makeOpenAiImages({ http, baseUrl, credential, headers }),
+    image: makeOpenAiImages(connection),
+    speech: makeOpenAiSpeech(connection),
+    transcription: makeOpenAiTranscription(connection),
     check: (signal) => checkModels(baseUrl, credential, signal),
     close: () => http.close(),
   };
-}
-
-function parseBaseUrl(config: ProviderConfig): URL {
-  const baseUrl = config.baseUrl === undefined ? null : URL.parse(config.baseUrl);
-  if (baseUrl === null || !/^https?:$/.test(baseUrl.protocol))
-    throw new Error(`Provider "${config.name}" needs an http(s) base address.`);
-  if (baseUrl.username !== '' || baseUrl.password !== '') {
-    throw new Error(
-      `The base address of provider "${config.name}" must not hold a credential; name an environment variable instead.`,
-    );
-  }
-  return baseUrl;
 }

@@ -1,6 +1,6 @@
 /**
- * A provider inside the worker that needs nothing outside: deterministic chat in the real wire format and pictures, for test keys,
- * the first start and tests. It says that it is the sandbox in every answer. See docs/sandbox.md.
+ * A provider inside the worker that needs nothing outside: deterministic chat in the real wire format, pictures and speech, for
+ * test keys, the first start and tests. It says that it is the sandbox in every answer. See docs/sandbox.md.
  */
 import type { CheckableProvider } from '../check.ts';
 import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
@@ -9,6 +9,8 @@ import { type Choice, lastUserText, makeChoices } from './answer.ts';
 import { cutError, type Directives, directedError, parseDirectives } from './directives.ts';
 import { produceImages, streamImages } from './images.ts';
 import { pause } from './pause.ts';
+import { sandboxSpeech } from './speech.ts';
+import { sandboxTranscription } from './transcription.ts';
 import { makeChunks, makeCompletion, makeUsage, makeUsageChunk } from './wire.ts';
 
 /** Between streamed chunks: enough to see that it streams, little enough for tests. */
@@ -20,6 +22,8 @@ export function makeSandboxProvider(config: ProviderConfig): CheckableProvider {
     kind: config.kind,
     chat: { complete, stream },
     image: { produce: produceImages, stream: streamImages },
+    speech: sandboxSpeech,
+    transcription: sandboxTranscription,
     check: () => Promise.resolve({ models: [] }),
     close: () => Promise.resolve(),
   };

@@ -2,27 +2,33 @@
  * images/generate: pictures from a prompt, or from other pictures, streamed or whole. Pictures go to the store before the request is
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
-import { Semaphore } from 'async-mutex';
-import type { AssetDraft, AssetFile } from '../../../core/assets/files.ts';
 import {
   IMAGE_TASK,
-  type ImageDetails,
   type ImageJobInput,
-  type ImageOfResult,
-  type ImageResult,
   type ImageStreamEvent,
   MAX_PICTURE_BYTES,
-  sumOfCounts,
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
 import type { RunAssets } from '../../assets.ts';
+import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
 import { callOf, imageOf } from './call.ts';
-import { type Finished, finishPicture, type Origin } from './pictures.ts';
+import {
+  draftOf,
+  imageOfResult,
+  inOrder,
+  lookOf,
+  type Made,
+  outcomeOf,
+  type Produced,
+  stoppedOutcome,
+  storable,
+} from './outcome.ts';
+import { finishPicture, type Origin } from './pictures.ts';
 import { makeRooms, type Rooms } from './room.ts';
 import { sayingWhatFailed } from './store-failure.ts';
 import { countsOf } from './usage.ts';
@@ -32,22 +38,13 @@ export interface ImageTaskOptions {
   readonly assets: RunAssets;
   readonly signer: PictureSigner;
   readonly logger: Logger;
-  /** Requests under way at once. */
-  readonly concurrency: number;
+  /** For requests under way. */
+  readonly places: Places;
   /** Of answers in memory at once, as they come from providers. */
   readonly answerBytes: number;
 }
 
-type Counts = Readonly<Record<string, unknown>> | null;
-
-/** A finished picture that is not stored yet. */
-interface Made extends Finished {
-  readonly revisedPrompt: string | null;
-  readonly usage: Counts;
-}
-
 export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput> {
-  const places = new Semaphore(options.concurrency);
   const rooms = makeRooms(options.answerBytes);
   return {
     name: IMAGE_TASK,
@@ -56,10 +53,10 @@ export function makeImageTask(options: ImageTaskOptions): PaidTask<ImageJobInput
     isCollected: true,
     hasInputFiles: true,
     perform: (run, input) =>
-      places.runExclusive(() => {
-        run.signal.throwIfAborted(); // it may have waited long for its place
-        return perform(run, input, options, rooms);
-      }),
+      // its pictures go from the store to the provider as they are read: they are in nobody's memory
+      options.places.inTurn({ accountId: run.payload.accountId, inputBytes: 0, signal: run.signal }, () =>
+        perform(run, input, options, rooms),
+      ),
   };
 }
 
@@ -72,17 +69,17 @@ async function perform(
   const { routes, signer, logger } = options;
   const { assets, failure } = sayingWhatFailed(options.assets, run, logger);
   const room = rooms.for(input);
+  const produced: Produced = { shown: new Set(), finished: new Map(), provider: '' };
   try {
-    const { made, provider } = await routes.call(
+    const made = await routes.call(
       { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
       async (served, route) => {
         const call = callOf(run, input, route.upstreamModel, assets, room.enter);
         const work = run.payload.isStream ? makeStreamed : makeWhole;
+        produced.provider = served.name;
+        produced.finished.clear(); // of a route that failed
         try {
-          return {
-            made: await work(run, input, imageOf(served), call, { assets, signer }),
-            provider: served.name,
-          };
+          return await work(run, input, imageOf(served), call, { assets, signer }, produced);
         } catch (error) {
           throw failure() ?? error; // a picture that could not be read is not the provider's fault
         }
@@ -94,7 +91,11 @@ async function perform(
       run,
       made.map((one, position) => draftOf(one, position, input)),
     );
-    return outcomeOf(run, input, made, stored, provider);
+    return outcomeOf(run, input, made, stored, produced.provider);
+  } catch (error) {
+    // of a stream that its caller stops, what was shown cannot be taken back: it is paid for
+    if (run.abortCause !== 'client_gone' || produced.shown.size === 0) throw error;
+    return await stoppedOutcome(run, input, produced, assets, logger);
   } finally {
     room.leave();
   }
@@ -136,23 +137,23 @@ async function makeStreamed(
   provider: ImageProvider,
   call: ImageCall,
   { assets, signer }: Pick<ImageTaskOptions, 'assets' | 'signer'>,
+  { shown, finished: made }: Produced,
 ): Promise<readonly Made[]> {
-  const made: (Made | undefined)[] = Array.from({ length: input.count });
   for await (const event of provider.stream(call)) {
     run.signal.throwIfAborted();
     if (event.index >= input.count) continue;
     if (event.kind === 'image') {
       const finished = await finishPicture(event.image.bytes, wantedOf(input), originOf(run), signer);
-      made[event.index] = {
+      made.set(event.index, {
         ...finished,
         revisedPrompt: storable(event.image.revisedPrompt),
         usage: countsOf(event.usage),
-      };
+      });
     } else if (event.partialIndex < input.partialImages) {
-      await emitPartial(run, input, event, { assets, signer });
+      await emitPartial(run, input, event, { assets, signer }, shown);
     }
   }
-  return requireSome(made.filter((one) => one !== undefined));
+  return requireSome(inOrder(made));
 }
 
 /** To the store first: an event carries the name of its picture, never the picture. */
@@ -161,6 +162,7 @@ async function emitPartial(
   input: ImageJobInput,
   { index, partialIndex, bytes }: { index: number; partialIndex: number; bytes: Buffer },
   { assets, signer }: Pick<ImageTaskOptions, 'assets' | 'signer'>,
+  shown: Set<number>,
 ): Promise<void> {
   const finished = await finishPicture(bytes, { ...wantedOf(input), size: undefined }, originOf(run), signer);
   const [file] = await assets.put(run, [
@@ -180,87 +182,8 @@ async function emitPartial(
     image: imageOfResult(file, null),
     ...lookOf(run, input),
   };
+  shown.add(index); // it goes out with the call, whatever comes of waiting for the reader
   await run.emit(JSON.stringify(event));
-}
-
-function outcomeOf(
-  run: Run,
-  input: ImageJobInput,
-  made: readonly Made[],
-  stored: readonly AssetFile[],
-  provider: string,
-): Outcome {
-  const usage = sumOfCounts(made.map((one) => one.usage));
-  const images = stored.map((file, index) => imageOfResult(file, made[index]?.revisedPrompt ?? null));
-  const costAp = images.length * input.priceAp;
-  const { created, operation: _operation, ...look } = lookOf(run, input);
-  const result: ImageResult = {
-    id: run.id,
-    created,
-    model: run.payload.modelId,
-    ...look,
-    images,
-    usage,
-    costAp,
-  };
-  const events = images.map(
-    (image, index): ImageStreamEvent => ({
-      kind: 'completed',
-      index,
-      image,
-      ...lookOf(run, input),
-      costAp: input.priceAp,
-      usage: made[index]?.usage ?? null,
-    }),
-  );
-  return {
-    kind: 'succeeded',
-    costAp,
-    usage: {
-      images: images.length,
-      size: input.size,
-      ...(input.quality === null ? {} : { quality: input.quality }),
-      ...(usage === null ? {} : { provider: usage }),
-      ...(input.characterId === null ? {} : { character_id: input.characterId }),
-    },
-    provider,
-    ...(run.payload.isStream
-      ? { lastEvents: events.map((event) => JSON.stringify(event)) }
-      : { body: JSON.stringify(result) }),
-    assets: stored,
-    // who asks for three is not answered with the two that came the first time
-    ...(input.cacheKey !== null && images.length === input.count ? { cacheKey: input.cacheKey } : {}),
-  };
-}
-
-function draftOf(made: Made, position: number, input: ImageJobInput): AssetDraft {
-  const { bytes, contentType, width, height, revisedPrompt } = made;
-  return {
-    kind: 'image',
-    position,
-    contentType,
-    body: bytes,
-    maxBytes: MAX_PICTURE_BYTES,
-    // what is said of it as long as it is kept: ImageDetails
-    details: {
-      width,
-      height,
-      quality: input.quality,
-      background: input.background,
-      revisedPrompt,
-      ...(input.characterId === null ? {} : { characterId: input.characterId }),
-    } satisfies ImageDetails,
-  };
-}
-
-function imageOfResult({ id, contentType, bytes }: AssetFile, revisedPrompt: string | null): ImageOfResult {
-  return { asset: id, contentType, bytes, revisedPrompt };
-}
-
-function lookOf(run: Run, input: ImageJobInput) {
-  const { operation, size, quality, background, outputFormat } = input;
-  const created = Math.floor(run.payload.createdAtMs / 1000);
-  return { operation, created, size, quality, background, outputFormat };
 }
 
 function wantedOf({ size, outputFormat, outputCompression }: ImageJobInput) {
@@ -269,9 +192,4 @@ function wantedOf({ size, outputFormat, outputCompression }: ImageJobInput) {
 
 function originOf({ id, payload }: Run): Origin {
   return { requestId: id, model: payload.modelId, createdAt: new Date(payload.createdAtMs) };
-}
-
-/** `jsonb` takes neither NUL nor half of a surrogate pair. */
-function storable(text: string | undefined): string | null {
-  return text === undefined ? null : text.toWellFormed().replaceAll('\u0000', '\ufffd');
 }
