@@ -1,8 +1,9 @@
 /**
- * Everything done with the pixels of pictures, within limits: at most two operations at a time in a process, one thread each,
+ * Everything done with the pixels of pictures, within limits: one or two operations at a time in a process, one thread each,
  * no cache, a limit on pixels and on time. sharp is loaded by the first of them (50 ms, 30 MB): a process without pictures
  * pays nothing. What a file is, and whether it may be decoded at all, is core/picture-file.ts.
  */
+import { availableParallelism } from 'node:os';
 import { Semaphore } from 'async-mutex';
 import type { Metadata, Sharp, SharpOptions, default as sharpModule } from 'sharp';
 import { letter } from './lettering.ts';
@@ -15,9 +16,9 @@ const PREVIEW_SIDE = 512;
 const PREVIEW_QUALITY = 80;
 /** Without a wish: what the eye cannot tell from the original in most pictures. */
 const DEFAULT_QUALITY = 90;
-/** At a time in one process. */
-const MAX_OPERATIONS = 2;
-/** From here up a picture that must be held whole takes both places: 16 megapixels are 64 to 128 MB. */
+/** At a time in one process: two, and on a small machine one, so that a processor is left to the event loops. */
+const MAX_OPERATIONS = Math.max(1, Math.min(2, availableParallelism() - 1));
+/** From here up a picture that must be held whole takes all places: 16 megapixels are 64 to 128 MB. */
 const LARGE_PIXELS = 16_000_000;
 /** The most any operation within the limits was seen to take, on one slow core, and as much again. */
 const MAX_OPERATION_SECONDS = 30;

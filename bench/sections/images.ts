@@ -2,15 +2,13 @@
  * Pictures: what a request costs of our own CPU beside sharp's single encoding of the same pictures, the memory that 50 edits at
  * once take and how late the event loops are meanwhile, and downloads by readers that take nothing for a while.
  */
-import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BenchContext, NOT_OURS, ourTarget, type Section } from '../context.ts';
 import type { EncodingMs } from '../encode-pictures.ts';
-import { closeConnections, editBody, jsonBody, openDownload, send } from '../image-client.ts';
-import type { LoadResult } from '../load/job.ts';
+import { closeConnections, jsonBody, openDownload, send } from '../image-client.ts';
+import { CHATS_PER_SECOND, EDITS, type EditRun, type LoopDelay, runEdits } from '../image-edits.ts';
 import { makeNoise } from '../pictures.ts';
-import { cpuMs, peakMegabytes, residentMegabytes } from '../proc-stat.ts';
+import { cpuMs, residentMegabytes } from '../proc-stat.ts';
 import { forkModule } from '../processes.ts';
 import { atMost, format, type Goal, type SectionReport, type Table } from '../report.ts';
 import type { Service } from '../service.ts';
@@ -22,7 +20,6 @@ import {
   IMAGE_SIDE,
   IMAGES_PER_REQUEST,
   LARGE_SIZE,
-  MODELS,
 } from '../wire.ts';
 
 const OWN_PROCESSES = ['ingress', 'worker', 'postgres', 'redis'];
@@ -30,11 +27,7 @@ const WARM_UP_REQUESTS = 5;
 const TIMED_REQUESTS = 20;
 const MAX_OWN_CPU_MS = 150;
 
-const EDITS = 50;
 const MAX_MEGABYTES = 400;
-/** Chat beside the edits, to see what they do to everybody else. */
-const CHATS_PER_SECOND = 50;
-const CHAT_SECONDS = 6;
 const MAX_LOOP_DELAY_P99_MS = 100;
 
 const DOWNLOADS = 20;
@@ -91,20 +84,36 @@ async function measureCpu(context: BenchContext, service: Service): Promise<Part
   const goals: Goal[] = [];
   const rows: string[][] = [];
   const cases = [
-    ...FORMATS.map((format) => ({ name: `${format}`, model: IMAGE_MODELS.instant, format })),
-    { name: 'jpeg, upstream sends png', model: IMAGE_MODELS.stubborn, format: 'jpeg' as const },
-    { name: 'webp, upstream sends png', model: IMAGE_MODELS.stubborn, format: 'webp' as const },
+    ...FORMATS.map((format) => ({
+      name: `${format}`,
+      model: IMAGE_MODELS.instant,
+      format,
+      from: 'pixels' as const,
+    })),
+    {
+      name: 'jpeg, upstream sends png',
+      model: IMAGE_MODELS.stubborn,
+      format: 'jpeg' as const,
+      from: 'png' as const,
+    },
+    {
+      name: 'webp, upstream sends png',
+      model: IMAGE_MODELS.stubborn,
+      format: 'webp' as const,
+      from: 'png' as const,
+    },
   ];
   for (const one of cases) {
     const byProcess = await cpuOfRequests(context, service, one);
     const own = byProcess.values().reduce((sum, ms) => sum + ms, 0);
-    const beyond = own - encoding[one.format];
+    const encodingOnce = encoding[one.from][one.format];
+    const beyond = own - encodingOnce;
     const of = (name: string) => format(byProcess.get(name));
     rows.push([
       one.name,
       ...OWN_PROCESSES.map(of),
       format(own, 'ms'),
-      format(encoding[one.format], 'ms'),
+      format(encodingOnce, 'ms'),
       format(beyond, 'ms'),
     ]);
     goals.push(
@@ -119,84 +128,6 @@ async function measureCpu(context: BenchContext, service: Service): Promise<Part
     },
     goals,
   };
-}
-
-interface LoopDelay {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly maxMs: number;
-}
-
-/** What bench/loop-delay.ts saw in a process since it was last asked. */
-async function takeLoopDelay(directory: string, pid: number): Promise<LoopDelay> {
-  const file = join(directory, `${pid}.json`);
-  rmSync(file, { force: true });
-  process.kill(pid, 'SIGUSR2');
-  for (;;) {
-    try {
-      return JSON.parse(readFileSync(file, 'utf8')) as LoopDelay;
-    } catch {
-      await sleep(10);
-    }
-  }
-}
-
-interface EditRun {
-  readonly label: string;
-  readonly seconds: number;
-  readonly peaks: ReadonlyMap<string, number>;
-  readonly delays: ReadonlyMap<string, LoopDelay>;
-  readonly chat: LoadResult;
-}
-
-/** Fresh processes, chat at a steady pace, and (but for the first run, to compare with) all edits at once. */
-async function runEdits(
-  context: BenchContext,
-  service: Service,
-  kind: 'none' | 'multipart' | 'JSON',
-  picture: Buffer,
-): Promise<EditRun> {
-  context.say(kind === 'none' ? 'chat alone' : `${EDITS} edits at once, ${kind}`);
-  const { directory } = context;
-  await service.stopProcesses();
-  await service.startProcesses({
-    NODE_OPTIONS: `--import=${new URL('../loop-delay.ts', import.meta.url).href}`,
-    LOOP_DELAY_DIRECTORY: directory,
-  });
-  const target = service.target();
-  const until = { requests: 2000 };
-  await context.load.run({ kind: 'closed', target, model: MODELS.instant, connections: 20, until });
-  for (const pid of service.pids.values()) await takeLoopDelay(directory, pid);
-
-  const chatting = context.load.run({
-    kind: 'open',
-    target,
-    model: MODELS.instant,
-    requestsPerSecond: CHATS_PER_SECOND,
-    seconds: CHAT_SECONDS,
-  });
-  const startedAt = performance.now();
-  const base64 = Buffer.from(picture.toString('base64'));
-  const edits = Array.from({ length: kind === 'none' ? 0 : EDITS }, (_, index) => {
-    const fields = {
-      model: IMAGE_MODELS.slow,
-      prompt: `At night, number ${index}, ${kind}`,
-      size: `${IMAGE_SIDE}x${IMAGE_SIDE}`,
-      quality: 'low',
-      response_format: 'b64_json',
-    };
-    const body = editBody(kind === 'JSON' ? 'JSON' : 'multipart', fields, picture, base64);
-    const key = service.apiKeys[index % service.apiKeys.length] ?? service.hotKey;
-    return send(service, { path: '/v1/images/edits', key, ...body });
-  });
-  await Promise.all(edits);
-  const seconds = (performance.now() - startedAt) / 1000;
-  const chat = await chatting;
-  const pids = [...service.pids];
-  const delays = new Map<string, LoopDelay>();
-  for (const [name, pid] of pids) delays.set(name, await takeLoopDelay(directory, pid));
-  const peaks = new Map(pids.map(([name, pid]) => [name, peakMegabytes(pid)]));
-  return { label: kind === 'none' ? 'no edits' : `${EDITS} edits, ${kind}`, seconds, peaks, delays, chat };
 }
 
 function describeDelay(delay: LoopDelay | undefined): string {
@@ -230,8 +161,10 @@ async function measureEdits(context: BenchContext, service: Service): Promise<Pa
         'loop delay of ingress, ms (p50 / p99 / max)',
         'of worker',
         'chat, ms (p50 / p99)',
+        'CPU s of ingress',
+        'of worker',
       ],
-      rows: runs.map(({ label, seconds, peaks, delays, chat }) => [
+      rows: runs.map(({ label, seconds, peaks, delays, chat, cpuMs: used }) => [
         label,
         label === 'no edits' ? '–' : format(seconds, 's'),
         format(peaks.get('ingress')),
@@ -239,6 +172,8 @@ async function measureEdits(context: BenchContext, service: Service): Promise<Pa
         describeDelay(delays.get('ingress')),
         describeDelay(delays.get('worker')),
         `${format(chat.latency.p50Ms)} / ${format(chat.latency.p99Ms)}`,
+        format((used.get('ingress') ?? 0) / 1000),
+        format((used.get('worker') ?? 0) / 1000),
       ]),
     },
     goals,
@@ -310,6 +245,7 @@ async function run(context: BenchContext): Promise<SectionReport> {
       tables: parts.map(({ table }) => table),
       goals: parts.flatMap(({ goals }) => goals),
       notes: [
+        'An upstream that sends what was asked for leaves nothing to encode: sharp’s encoding is then what a service that does encode would need. Where it sends PNG instead, the picture is encoded once here, and sharp’s own figure is from PNG too.',
         'CPU time counts all threads of a process, so sharp’s too. Peak memory is the kernel’s own (VmHWM) of fresh processes.',
       ],
     };

@@ -1,4 +1,5 @@
 /** What is a picture and what is refused as one, with files made to harm; and what is made of good ones. */
+import { availableParallelism } from 'node:os';
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { describe, it } from 'mocha';
@@ -169,7 +170,7 @@ describe('pictures', () => {
     expect(error).to.be.instanceOf(Error);
   });
 
-  it('are worked on by two at a time', async () => {
+  it('are worked on by two at a time, and by one where there are two processors', async () => {
     const gate = Promise.withResolvers<void>();
     let running = 0;
     let most = 0;
@@ -184,7 +185,7 @@ describe('pictures', () => {
     await withSharpBusy(() => running);
     gate.resolve();
     await Promise.all(work);
-    expect(most).to.equal(2);
+    expect(most).to.equal(Math.min(2, Math.max(1, availableParallelism() - 1)));
   });
 
   describe('become others', () => {

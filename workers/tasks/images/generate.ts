@@ -2,7 +2,6 @@
  * images/generate: pictures from a prompt, or from other pictures, streamed or whole. Pictures go to the store before the request is
  * settled, and are shown from then on; what a run that came to nothing has stored is never seen and swept by housekeeping.
  */
-import { ServiceError } from '../../../core/errors.ts';
 import {
   IMAGE_TASK,
   type ImageJobInput,
@@ -31,6 +30,7 @@ import {
 } from './outcome.ts';
 import { finishPicture, type Origin } from './pictures.ts';
 import { makeRooms, type Rooms } from './room.ts';
+import { sayingWhatFailed } from './store-failure.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {
@@ -99,35 +99,6 @@ async function perform(
   } finally {
     room.leave();
   }
-}
-
-/** A store that cannot be written to or read is no fault of the request: it may be made again. */
-function sayingWhatFailed(
-  assets: RunAssets,
-  { signal, id }: Run,
-  logger: Logger,
-): { assets: RunAssets; failure: () => ServiceError | undefined } {
-  let failure: ServiceError | undefined;
-  const noteFailure = (error: unknown): void => {
-    if (signal.aborted || failure !== undefined) return;
-    logger.error({ err: error, requestId: id }, 'the asset store failed');
-    failure = new ServiceError('generation_failed', {}, { cause: error });
-  };
-  const failed = (error: unknown): never => {
-    noteFailure(error);
-    throw failure ?? error;
-  };
-  return {
-    failure: () => failure,
-    assets: {
-      ...assets,
-      put: (run, drafts) => assets.put(run, drafts).catch(failed),
-      async openInput(run, input) {
-        const file = await assets.openInput(run, input).catch(failed);
-        return file.once('error', noteFailure);
-      },
-    },
-  };
 }
 
 /** Throws `ProviderError` when a provider gives none; fewer than asked for are charged as fewer. */
