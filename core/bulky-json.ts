@@ -75,8 +75,8 @@ function* longStrings(text: Buffer): Generator<{ start: number; end: number }> {
   }
 }
 
-/** An odd number of backslashes before it. */
-function isEscaped(text: Buffer, start: number, at: number): boolean {
+/** Whether the byte at `at` of a string that begins at `start` has an odd number of backslashes before it. */
+export function isEscaped(text: Buffer, start: number, at: number): boolean {
   let first = at;
   while (first > start && text[first - 1] === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;

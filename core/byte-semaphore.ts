@@ -4,6 +4,9 @@
  */
 import { Semaphore } from 'async-mutex';
 
+/** Gives back what was acquired. */
+export type Release = () => void;
+
 const PIECE_BYTES = 64 * 1024;
 
 export class ByteSemaphore {
@@ -11,18 +14,29 @@ export class ByteSemaphore {
   readonly #pieces: Semaphore;
 
   constructor(totalBytes: number) {
-    this.#totalPieces = Math.max(1, Math.floor(totalBytes / PIECE_BYTES));
+    this.#totalPieces = Math.max(1, piecesOf(totalBytes));
     this.#pieces = new Semaphore(this.#totalPieces);
   }
 
-  /** Resolves with what gives them back. Who asks for more than there is waits for all of it. */
-  async acquire(bytes: number): Promise<() => void> {
-    const pieces = Math.min(this.#totalPieces, Math.max(1, Math.ceil(bytes / PIECE_BYTES)));
-    const [, release] = await this.#pieces.acquire(pieces);
-    return release;
+  /** Who asks for more than there is waits for all of it. Rejects when `givenUp` does before there is room. */
+  async acquire(bytes: number, givenUp?: Promise<never>): Promise<Release> {
+    const pieces = Math.min(this.#totalPieces, Math.max(1, piecesOf(bytes)));
+    const acquiring = this.#pieces.acquire(pieces);
+    try {
+      const [, release] = await (givenUp === undefined ? acquiring : Promise.race([acquiring, givenUp]));
+      return release;
+    } catch (error) {
+      // a place in the queue cannot be given up: when its turn comes it is passed on
+      void acquiring.then(([, release]) => release());
+      throw error;
+    }
   }
 
   get freeBytes(): number {
     return this.#pieces.getValue() * PIECE_BYTES;
   }
+}
+
+function piecesOf(bytes: number): number {
+  return Math.ceil(bytes / PIECE_BYTES);
 }

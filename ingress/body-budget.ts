@@ -3,7 +3,7 @@
  * has few others under way, then until there is room; whoever is let in has to send, and gives the room back when it is done with
  * the bytes. Callers without a key share a room of their own. Small bodies pass.
  */
-import { Semaphore } from 'async-mutex';
+import { ByteSemaphore, type Release } from '../core/byte-semaphore.ts';
 import { ServiceError } from '../core/errors.ts';
 import { networkOf } from './client-network.ts';
 import type { Context } from './context.ts';
@@ -36,8 +36,6 @@ export interface BodyBudgetOptions {
 
 /** Bodies up to this never wait: hundreds of them weigh as much as one picture. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The semaphore takes time for each unit that is free: counted in bytes it would stand still for half a second. */
-const UNIT_BYTES = 64 * 1024;
 /** Longer than a body takes to arrive over a usual line, shorter than callers' own patience. */
 const PATIENCE_MS = 30_000;
 const RETRY_AFTER_SECONDS = 5;
@@ -46,8 +44,6 @@ const PACE: Pace = { bytesPerSecond: 64 * 1024, graceMs: 5000, checkEveryMs: 100
 /** Of one caller at once; together at most half the room, or one body. */
 const MOST_KEYED_BODIES = 16;
 const MOST_KEYLESS_BODIES = 2;
-
-type Release = () => void;
 
 export function makeBodyBudget(options: BodyBudgetOptions): BodyBudget {
   const { patienceMs = PATIENCE_MS, pace = PACE } = options;
@@ -95,27 +91,24 @@ export function makeBodyBudget(options: BodyBudgetOptions): BodyBudget {
 
 /** A room and who is in it, or waits for it. */
 function makeRoom(totalBytes: number, mostBodies: number) {
-  const total = unitsOf(totalBytes);
-  const room = new Semaphore(total);
-  const mostOfCaller = Math.ceil(total / 2);
-  const callers = new Map<string, { readonly share: Semaphore; bodies: number }>();
+  const room = new ByteSemaphore(totalBytes);
+  const mostOfCaller = totalBytes / 2;
+  const callers = new Map<string, { readonly share: ByteSemaphore; bodies: number }>();
 
   return {
     /** First the caller's own share: bodies that wait for it keep nobody else waiting. */
     async take(name: string, bytes: number, givenUp: Promise<never>): Promise<Release> {
-      const caller = callers.get(name) ?? { share: new Semaphore(mostOfCaller), bodies: 0 };
+      const caller = callers.get(name) ?? { share: new ByteSemaphore(mostOfCaller), bodies: 0 };
       callers.set(name, caller);
       caller.bodies += 1;
       const leave = (): void => {
         caller.bodies -= 1;
         if (caller.bodies === 0) callers.delete(name);
       };
-      const units = unitsOf(bytes);
-      const weight = Math.max(Math.min(units, mostOfCaller), Math.ceil(mostOfCaller / mostBodies));
       let releaseShare: Release | undefined;
       try {
-        releaseShare = await acquire(caller.share, weight, givenUp);
-        const releaseRoom = await acquire(room, Math.min(units, total), givenUp);
+        releaseShare = await caller.share.acquire(Math.max(bytes, mostOfCaller / mostBodies), givenUp);
+        const releaseRoom = await room.acquire(bytes, givenUp);
         return () => {
           releaseRoom();
           releaseShare?.();
@@ -128,25 +121,9 @@ function makeRoom(totalBytes: number, mostBodies: number) {
       }
     },
     get freeBytes() {
-      return room.getValue() * UNIT_BYTES;
+      return room.freeBytes;
     },
   };
-}
-
-function unitsOf(bytes: number): number {
-  return Math.ceil(bytes / UNIT_BYTES);
-}
-
-async function acquire(semaphore: Semaphore, weight: number, givenUp: Promise<never>): Promise<Release> {
-  const acquiring = semaphore.acquire(weight);
-  try {
-    const [, release] = await Promise.race([acquiring, givenUp]);
-    return release;
-  } catch (error) {
-    // a place in the queue cannot be given up: when its turn comes it is passed on
-    void acquiring.then(([, release]) => release());
-    throw error;
-  }
 }
 
 /** `over` rejects when the caller has waited long enough, or left. */

@@ -1,7 +1,7 @@
 /**
  * Check 5, first half: reads a JSON body, cut off at the limit while it arrives. The bytes are hashed for idempotency where asked.
  */
-import { type BulkyJson, parseBulkyJson } from '../core/bulky-json.ts';
+import { type BulkyJson, isEscaped, parseBulkyJson } from '../core/bulky-json.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
 import { readRawBody } from './raw-body.ts';
@@ -96,14 +96,10 @@ function refuseSprawl(raw: Buffer): void {
 
 /** Where the string that begins here ends; the last byte where it does not. Long strings are leapt over, not walked. */
 function endOfString(raw: Buffer, start: number): number {
-  for (let end = start; ; ) {
-    end = raw.indexOf(QUOTE, end + 1);
-    if (end < 0) return raw.length;
-    let first = end;
-    while (raw[first - 1] === BACKSLASH) first -= 1;
-    if ((end - first) % 2 === 0) return end;
-  }
+  let end = raw.indexOf(QUOTE, start + 1);
+  while (end !== -1 && isEscaped(raw, start + 1, end)) end = raw.indexOf(QUOTE, end + 1);
+  return end === -1 ? raw.length : end;
 }
 
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [QUOTE, COMMA] = [0x22, 0x2c];
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];

@@ -970,6 +970,7 @@ create function app.refuse_unknown_models(p_models text[]) returns void language
 create function app.register_character(p_character json, p_picture json, p_max_an_account integer) returns text language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.release_asset(p_asset uuid) returns void language sql set search_path=pg_catalog, pg_temp;
 create function app.remove_character(p_account uuid, p_character uuid) returns app.characters language plpgsql security definer set search_path=pg_catalog, pg_temp;
+create function app.require_reason(p_reason text) returns void language plpgsql set search_path=pg_catalog, pg_temp;
 create function app.revoke_key(p_key uuid, p_actor text) returns timestamp with time zone language plpgsql security definer set search_path=pg_catalog, pg_temp;
 create function app.settle_requests(p_batch json) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.settle_requests(p_batch json, p_ids uuid[]) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language plpgsql security definer set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off;

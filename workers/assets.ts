@@ -49,18 +49,39 @@ function ownerOf({ payload, id }: Run): AssetOwner {
   return { accountId: payload.accountId, requestId: id };
 }
 
-/** The same, for a run: a store that cannot be written to or read is no fault of the request, which may be made again. */
-export function sayingWhatFailed(assets: RunAssets, run: Run, logger: Logger): RunAssets {
-  const failed = (error: unknown): never => throwStoreFailure(error, run, logger);
+/**
+ * The same, for a run: a store that cannot be written to or read is no fault of the request, which may be made again. `failure`
+ * tells it apart from those of providers, also where a provider, reading an input, meets it first.
+ */
+export function sayingWhatFailed(
+  assets: RunAssets,
+  run: Run,
+  logger: Logger,
+): { assets: RunAssets; failure: () => ServiceError | undefined } {
+  let failure: ServiceError | undefined;
+  const noteFailure = (error: unknown): void => {
+    if (!run.signal.aborted) failure ??= storeFailure(error, run, logger);
+  };
+  const failed = (error: unknown): never => {
+    noteFailure(error);
+    throw failure ?? error;
+  };
   return {
-    ...assets,
-    put: (one, drafts) => assets.put(one, drafts).catch(failed),
-    readInput: (one, input, maxBytes) => assets.readInput(one, input, maxBytes).catch(failed),
+    failure: () => failure,
+    assets: {
+      ...assets,
+      put: (one, drafts) => assets.put(one, drafts).catch(failed),
+      readInput: (one, input, maxBytes) => assets.readInput(one, input, maxBytes).catch(failed),
+      async openInput(one, input) {
+        const file = await assets.openInput(one, input).catch(failed);
+        return file.once('error', noteFailure);
+      },
+    },
   };
 }
 
-export function throwStoreFailure(error: unknown, { signal, id }: Run, logger: Logger): never {
-  if (signal.aborted) throw error;
+/** As the caller is told. */
+export function storeFailure(error: unknown, { id }: Run, logger: Logger): ServiceError {
   logger.error({ err: error, requestId: id }, 'the asset store failed');
-  throw new ServiceError('generation_failed', {}, { cause: error });
+  return new ServiceError('generation_failed', {}, { cause: error });
 }

@@ -133,9 +133,8 @@ export async function findCommitted(pool: Pool, ids: readonly string[]): Promise
   return new Map(rows.map((row) => [row.id, acceptedRow(row.hold_ap)]));
 }
 
-/** The shape of app.submission. `index`: in its batch. */
-export function submissionToJson(submission: Submission, index: number): Record<string, unknown> {
-  const { quote, caps, idempotency } = submission;
+/** What app.submission and app.funded_submission have in common. */
+function sharedColumns(submission: Submission, index: number): Record<string, unknown> {
   return {
     n: index + 1,
     id: submission.id,
@@ -147,18 +146,26 @@ export function submissionToJson(submission: Submission, index: number): Record<
     price_id: submission.priceId,
     is_stream: submission.isStream,
     ingress_id: submission.ingressId,
+    timeout_seconds: submission.timeoutSeconds,
+    is_grant_allowed: submission.isGrantAllowed,
+  };
+}
+
+/** The shape of app.submission. `index`: in its batch. */
+export function submissionToJson(submission: Submission, index: number): Record<string, unknown> {
+  const { quote, caps, idempotency } = submission;
+  return {
+    ...sharedColumns(submission, index),
     fixed_milli_ap: quote.fixedMilliAp,
     unit_milli_ap: quote.unitMilliAp,
     min_units: quote.minUnits,
     max_units: quote.maxUnits,
-    timeout_seconds: submission.timeoutSeconds,
     idempotency_key: idempotency?.key,
     body_sha256: idempotency?.bodySha256,
     cap_per_request_ap: caps.perRequestAp,
     cap_daily_ap: caps.dailyAp,
     cap_monthly_ap: caps.monthlyAp,
     grant_daily_cap_ap: caps.grantDailyAp,
-    is_grant_allowed: submission.isGrantAllowed,
     needs_purchased: submission.needsPurchased,
   };
 }
@@ -175,19 +182,8 @@ function holdMilliAp({ quote }: Submission): number {
 /** The shape of app.funded_submission. */
 function toFundedJson(submission: Submission, index: number): Record<string, unknown> {
   return {
-    n: index + 1,
-    id: submission.id,
-    account_id: submission.accountId,
-    key_id: submission.keyId,
-    area: submission.area,
-    task: submission.task,
-    model_id: submission.modelId,
-    price_id: submission.priceId,
-    is_stream: submission.isStream,
-    ingress_id: submission.ingressId,
+    ...sharedColumns(submission, index),
     hold_ap: holdOf(submission),
-    timeout_seconds: submission.timeoutSeconds,
-    is_grant_allowed: submission.isGrantAllowed,
   };
 }
 

@@ -20,9 +20,7 @@ begin
   if p_ap < 0 and p_kind <> 'adjustment' then
     raise exception 'a % must be a positive number of AP', p_kind using errcode = 'invalid_parameter_value';
   end if;
-  if coalesce(trim(p_reason), '') = '' then
-    raise exception 'a reason is required' using errcode = 'invalid_parameter_value';
-  end if;
+  perform app.require_reason(p_reason);
   if not exists (select from app.accounts a where a.id = p_account) then
     raise exception 'no such account' using errcode = 'no_data_found';
   end if;

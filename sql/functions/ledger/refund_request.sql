@@ -15,9 +15,7 @@ begin
   if coalesce(p_ap, 0) <= 0 then
     raise exception 'a refund must be a positive number of AP' using errcode = 'invalid_parameter_value';
   end if;
-  if coalesce(trim(p_reason), '') = '' then
-    raise exception 'a reason is required' using errcode = 'invalid_parameter_value';
-  end if;
+  perform app.require_reason(p_reason);
   select * into v_request from app.requests q where q.id = p_request;
   if not found then
     raise exception 'no such request' using errcode = 'no_data_found';

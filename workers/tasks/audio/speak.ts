@@ -14,7 +14,7 @@ import {
   type SpeechJobInput,
   type SpeechResult,
 } from '../../../core/speech.ts';
-import { type RunAssets, throwStoreFailure } from '../../assets.ts';
+import { type RunAssets, storeFailure } from '../../assets.ts';
 import type { Places } from '../../places.ts';
 import { type Provider, ProviderError, type SpeechProvider } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
@@ -142,7 +142,7 @@ async function store(
     }
     if (sender.failure !== undefined) throw sender.failure;
     if (error instanceof ProviderError) throw error;
-    return throwStoreFailure(error, run, logger);
+    throw storeFailure(error, run, logger);
   }
 }
 

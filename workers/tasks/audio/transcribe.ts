@@ -50,7 +50,7 @@ async function perform(
   input: TranscriptionJobInput,
   { routes, assets: everyones, logger }: TranscriptionTaskOptions,
 ): Promise<Outcome> {
-  const assets = sayingWhatFailed(everyones, run, logger);
+  const { assets } = sayingWhatFailed(everyones, run, logger);
   const { contentType } = input.audio;
   const audio = await assets.readInput(run, input.audio, MAX_AUDIO_BYTES);
   const { transcript, provider } = await routes.call(

@@ -10,7 +10,7 @@ import {
 } from '../../../core/images.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { PictureSigner } from '../../../core/provenance/signer.ts';
-import type { RunAssets } from '../../assets.ts';
+import { type RunAssets, sayingWhatFailed } from '../../assets.ts';
 import type { Places } from '../../places.ts';
 import { type ImageCall, type ImageProvider, ProviderError } from '../../providers/provider.ts';
 import type { Routes } from '../../routes.ts';
@@ -30,7 +30,6 @@ import {
 } from './outcome.ts';
 import { finishPicture, type Origin } from './pictures.ts';
 import { makeRooms, type Rooms } from './room.ts';
-import { sayingWhatFailed } from './store-failure.ts';
 import { countsOf } from './usage.ts';
 
 export interface ImageTaskOptions {

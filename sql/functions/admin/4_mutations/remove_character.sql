@@ -8,9 +8,7 @@ declare
   v_before admin.characters;
   v_result admin.characters;
 begin
-  if coalesce(trim(p_reason), '') = '' then
-    raise exception 'a reason is required' using errcode = 'invalid_parameter_value';
-  end if;
+  perform app.require_reason(p_reason);
   select * into v_before from admin.characters c where c.id = p_character;
   if not found then
     raise exception 'no such character' using errcode = 'no_data_found';

@@ -8,9 +8,7 @@ declare
   v_before admin.assets;
   v_result admin.assets;
 begin
-  if coalesce(trim(p_reason), '') = '' then
-    raise exception 'a reason is required' using errcode = 'invalid_parameter_value';
-  end if;
+  perform app.require_reason(p_reason);
   select * into v_before from admin.assets a where a.id = p_asset;
   if not found then
     raise exception 'no such asset' using errcode = 'no_data_found';
