@@ -16,7 +16,12 @@ import { createDatabase, type Database, type Redis } from './stores.ts';
 const DATABASE_NAME = 'svc';
 /** As in the Procfile. */
 const COMPILE_CACHE = 'node_modules/.cache/compile';
-const NODE_FLAGS = ['--max-old-space-size=512', '--max-semi-space-size=16'];
+const NODE_FLAGS = [
+  '--max-old-space-size=512',
+  '--max-semi-space-size=32',
+  '--no-minor-gc-task',
+  '--v8-pool-size=2',
+];
 const HEALTHY_TIMEOUT_MS = 60_000;
 
 export interface ServiceOptions {
@@ -48,6 +53,7 @@ export class Service {
       PORT: String(port),
       DATA_DIR: join(options.directory, 'data'),
       BENCH_KEY: 'sk-bench',
+      MALLOC_ARENA_MAX: '2',
     };
   }
 

@@ -13,6 +13,7 @@ import {
 } from 'graphile-worker';
 import { makePool, type Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
+import type { Announcements } from './announcements.ts';
 import type { Engine } from './rescue.ts';
 
 /** A task's name is in one lane only. */
@@ -22,13 +23,13 @@ export interface Lane {
   readonly concurrency: number;
   /** Jobs fetched at once; as many may lie here, unseen by other workers, while all slots are taken. */
   readonly fetchSize: number;
-  /** After a fetch that found nothing: no other for about this long, however many jobs of other lanes are announced. */
+  /** After a fetch that found nothing: no other for about this long, however many jobs are announced without saying whose. */
   readonly refetchDelayMs?: number;
   readonly cronItems: readonly ParsedCronItem[];
 }
 
-/** Three of them listen, one for each lane. */
-const ENGINE_POOL_SIZE = 8;
+/** Fetching and finishing, of three lanes that are seldom busy together. */
+const ENGINE_POOL_SIZE = 5;
 /** The engine notes finished jobs together, this long after the first; the caller's answer does not wait for it. */
 const COMPLETE_BATCH_DELAY_MS = 25;
 
@@ -64,6 +65,7 @@ export function makeEnginePool(databaseUrl: string, onError: (error: Error) => v
 export interface EngineOptions {
   readonly poolId: string;
   readonly enginePool: Pool;
+  readonly announcements: Announcements;
   readonly lanes: readonly Lane[];
   /** How long jobs may finish after a stop. */
   readonly drainMs: number;
@@ -83,7 +85,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine & { st
   };
 }
 
-async function startLane(lane: Lane, { poolId, enginePool, drainMs, logger }: EngineOptions) {
+async function startLane(lane: Lane, options: EngineOptions) {
+  const { poolId, enginePool, announcements, drainMs, logger } = options;
   const events = new EventEmitter() as WorkerEvents;
   let engine: WorkerPool | undefined;
   let localQueue: { readonly jobQueue: readonly { readonly id: string }[] } | undefined;
@@ -98,7 +101,7 @@ async function startLane(lane: Lane, { poolId, enginePool, drainMs, logger }: En
   });
   const { concurrency, fetchSize, refetchDelayMs } = lane;
   const runner = await run({
-    pgPool: enginePool,
+    pgPool: announcements.poolFor(enginePool, Object.keys(lane.taskList)),
     taskList: lane.taskList,
     parsedCronItems: [...lane.cronItems],
     noHandleSignals: true,

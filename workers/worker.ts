@@ -14,6 +14,7 @@ import { makeSigner } from '../core/provenance/signer.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
 import { every, makeActiveRuns } from './active-runs.ts';
+import { makeAnnouncements } from './announcements.ts';
 import { makeRunAssets } from './assets.ts';
 import { type Lane, makeEnginePool, startEngine } from './engine.ts';
 import { makePaidTask } from './executor.ts';
@@ -42,7 +43,7 @@ const DRAIN_MS = 15_000;
 
 /** Jobs that may wait here for each place: among so many accounts can be treated alike. They hold no more than their payload. */
 const HEAVY_SLOTS_A_PLACE = 8;
-/** Every chat is announced to the heavy lanes too: they are not to ask each time. */
+/** Requests that need more than a look at purchased AP are announced to all lanes: the heavy ones are not to ask each time. */
 const HEAVY_REFETCH_DELAY_MS = 50;
 
 /** For requests that wait for one of so many places. */
@@ -77,12 +78,15 @@ export async function startWorker(options: {
     onError: onError('an idle database connection broke'),
   });
   const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
+  const announcements = makeAnnouncements();
   const notifications = await listenForNotifications({
     databaseUrl,
     applicationName: 'svc-worker-listen',
-    handlers: { svc_catalogue: () => void catalogue.refresh() },
+    handlers: { ...announcements.handlers, svc_catalogue: () => void catalogue.refresh() },
     onGap: (isConnected) => {
-      if (isConnected) void catalogue.refresh();
+      if (!isConnected) return;
+      void catalogue.refresh();
+      announcements.lookAgain();
     },
     onError: onError('the notification connection broke'),
   });
@@ -142,6 +146,7 @@ export async function startWorker(options: {
   const engine = await startEngine({
     poolId: `pool-${workerId}`,
     enginePool,
+    announcements,
     lanes: [light, pictures, audio],
     drainMs: DRAIN_MS,
     logger,

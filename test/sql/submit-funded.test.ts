@@ -98,7 +98,7 @@ describe('submitting what purchased AP pays for', () => {
     });
   });
 
-  it('tells the queue engine in its own words', async () => {
+  it('tells the queue engine in its own words, and whose jobs they are', async () => {
     const accountId = await makeAccount(database.pool, { purchasedAp: 10_000 });
     const client = await database.pool.connect();
     const heard: string[] = [];
@@ -109,9 +109,10 @@ describe('submitting what purchased AP pays for', () => {
     await client.query('select 1');
     await client.query('unlisten *');
     client.release();
-    const [ours, theirs] = heard.map((payload) => JSON.parse(payload) as Record<string, unknown>);
-    expect(ours?.count).to.equal(2);
-    expect(Object.keys(ours ?? {})).to.deep.equal(Object.keys(theirs ?? {}));
+    const [{ tasks, ...ours } = {}, theirs] = heard.map((payload) => JSON.parse(payload) as Record<string, unknown>);
+    expect(tasks).to.deep.equal([makeSubmission(accountId).task]);
+    expect(ours.count).to.equal(2);
+    expect(Object.keys(ours)).to.deep.equal(Object.keys(theirs ?? {}));
   });
 
   for (const [title, makePayer] of [

@@ -35,11 +35,11 @@ begin
   -- in id order, so that two batches that overlap wait for each other instead of deadlocking
   with item as materialized (
     select distinct on (i.request_id) i.* from json_populate_recordset(null::app.settlement, p_batch) i order by i.request_id
-  ), resolved as materialized (
-    delete from app.holds h using item i where h.request_id = i.request_id returning h.request_id, h.amount_ap
   ), ending as materialized (
-    select i.*, least(greatest(coalesce(i.cost_ap, 0), 0), r.amount_ap) as charge_ap
-      from resolved r join item i on i.request_id = r.request_id
+    delete from app.holds h
+      using item i
+      where h.request_id = i.request_id
+      returning i.*, least(greatest(coalesce(i.cost_ap, 0), 0), h.amount_ap) as charge_ap
   ), finished as (
     update app.requests q
       set state = e.state,
@@ -63,7 +63,7 @@ begin
     select e.request_id, e.result_kind, e.result from ending e where e.result is not null
   )
   select (select count(*) from item),
-         (select count(*) from resolved),
+         (select count(*) from ending),
          (select array_agg(f::app.ended_request) from finished f),
          (select array_agg(distinct f.account_id) from finished f),
          (select bool_or(f.is_capped) from finished f),

@@ -22,11 +22,12 @@ declare
   v_accounts uuid[];
   v_holds bigint[];
   v_jobs bigint;
+  v_tasks json; -- whose jobs they are: workers need not wake who runs none of them
   v_rows bigint;
 begin
   with item as materialized (
     select i.*, now() + make_interval(secs => i.timeout_seconds) as deadline_at
-      from json_populate_recordset(null::app.funded_submission, p_batch) i
+      from rows from (json_populate_recordset(null::app.funded_submission, p_batch), json_array_elements(p_jobs)) i
   ), payer as materialized (
     select w.account_id, w.hold_ap
       from (
@@ -48,21 +49,21 @@ begin
   ), new_jobs as (
     -- as graphile_worker.add_jobs does for jobs without key, queue and flags, at a quarter of its cost
     insert into graphile_worker._private_jobs (task_id, payload, max_attempts)
-    select t.id, job.payload, 10
-      from json_array_elements(p_jobs) with ordinality job(payload, n)
-      join accepted a on a.n = job.n
+    select t.id, a.value, 10
+      from accepted a
       join graphile_worker._private_tasks t on t.identifier = a.task
     returning 1
   )
   select (select array_agg(a.n) from accepted a),
          (select array_agg(p.account_id order by p.account_id) from payer p),
          (select array_agg(p.hold_ap order by p.account_id) from payer p),
-         (select count(*) from new_jobs)
-    into v_accepted, v_accounts, v_holds, v_jobs;
+         (select count(*) from new_jobs),
+         (select json_agg(distinct a.task) from accepted a)
+    into v_accepted, v_accounts, v_holds, v_jobs, v_tasks;
   if v_accepted is null then
     return '{}';
   end if;
-  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', v_jobs)::text);
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', v_jobs, 'tasks', v_tasks)::text);
 
   -- in account order, as every function that locks several balances
   update app.balances b
