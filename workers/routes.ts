@@ -13,14 +13,7 @@ import {
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
 import { Circuit, type Pass } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
-import {
-  type ChatCall,
-  type ImageCall,
-  type Provider,
-  ProviderError,
-  type SpeechCall,
-  type TranscriptionCall,
-} from './providers/provider.ts';
+import { type Provider, ProviderError } from './providers/provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -58,7 +51,7 @@ export function makeRoutes(
   catalogue: CatalogueCache,
   env: Readonly<Record<string, string | undefined>>,
 ): Routes {
-  const providers = new Map<string, { provider: Provider; fingerprint: string }>();
+  const providers = new Map<string, { provider: Provider; row: ProviderRow; fingerprint: string }>();
   const circuits = new Map<string, Circuit>();
 
   function rowOf(name: string): ProviderRow | undefined {
@@ -69,12 +62,16 @@ export function makeRoutes(
   function providerOf(name: string): Provider {
     const row = rowOf(name);
     if (row === undefined) throw new ProviderError('misconfigured', `the catalogue has no provider ${name}`);
-    const fingerprint = JSON.stringify(row);
     const known = providers.get(name);
-    if (known?.fingerprint === fingerprint) return known.provider;
+    if (known?.row === row) return known.provider;
+    const fingerprint = JSON.stringify(row); // the catalogue was read again: most of it is as before
+    if (known?.fingerprint === fingerprint) {
+      known.row = row;
+      return known.provider;
+    }
     const provider = makeFrom(row, env);
     void known?.provider.close();
-    providers.set(name, { provider, fingerprint });
+    providers.set(name, { provider, row, fingerprint });
     return provider;
   }
 
@@ -106,10 +103,13 @@ export function makeRoutes(
           lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`);
           continue;
         }
-        const seen = { isWhole: false };
+        const seen: Seen = { isWhole: false };
         try {
           const result = await tryAgain(
-            () => work(watched(providerOf(route.provider), pass, seen), route),
+            () => {
+              const provider = providerOf(route.provider);
+              return work(pass === undefined ? provider : new WatchedProvider(provider, pass, seen), route);
+            },
             (error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted,
             signal,
           );
@@ -143,51 +143,80 @@ function makeFrom(row: ProviderRow, env: Readonly<Record<string, string | undefi
   }
 }
 
+/** What a call has shown of its answer. */
+interface Seen {
+  isWhole: boolean;
+}
+
 /** The provider, for a call whose circuit wants to know when an answer begins, and whether it came whole. */
-function watched(provider: Provider, pass: Pass | undefined, seen: { isWhole: boolean }): Provider {
-  if (pass === undefined) return provider;
-  const whole =
-    <Call, Answer>(ask: (call: Call) => Promise<Answer>) =>
-    async (call: Call): Promise<Answer> => {
-      const answer = await ask(call);
-      seen.isWhole = true;
-      return answer;
+class WatchedProvider implements Provider {
+  readonly #provider: Provider;
+  readonly #pass: Pass;
+  readonly #seen: Seen;
+
+  constructor(provider: Provider, pass: Pass, seen: Seen) {
+    this.#provider = provider;
+    this.#pass = pass;
+    this.#seen = seen;
+  }
+
+  get name(): string {
+    return this.#provider.name;
+  }
+
+  get kind(): string {
+    return this.#provider.kind;
+  }
+
+  get chat(): Provider['chat'] {
+    const { chat } = this.#provider;
+    return (
+      chat && {
+        complete: (call) => this.#whole(chat.complete(call)),
+        stream: (call) => this.#begun(chat.stream(call)),
+      }
+    );
+  }
+
+  get image(): Provider['image'] {
+    const { image } = this.#provider;
+    return (
+      image && {
+        produce: (call) => this.#whole(image.produce(call)),
+        stream: (call) => this.#begun(image.stream(call)),
+      }
+    );
+  }
+
+  get speech(): Provider['speech'] {
+    const { speech } = this.#provider;
+    return speech && { ...speech, speak: (call) => this.#begun(speech.speak(call)) };
+  }
+
+  get transcription(): Provider['transcription'] {
+    const { transcription } = this.#provider;
+    return transcription && { transcribe: (call) => this.#whole(transcription.transcribe(call)) };
+  }
+
+  close(): Promise<void> {
+    return this.#provider.close();
+  }
+
+  async #whole<Answer>(asked: Promise<Answer>): Promise<Answer> {
+    const answer = await asked;
+    this.#seen.isWhole = true;
+    return answer;
+  }
+
+  #begun<Item>(items: AsyncIterable<Item>): AsyncIterable<Item> {
+    return {
+      [Symbol.asyncIterator]: () => watchedItems(items[Symbol.asyncIterator](), this.#pass, this.#seen),
     };
-  const begun =
-    <Call, Item>(ask: (call: Call) => AsyncIterable<Item>) =>
-    (call: Call): AsyncIterable<Item> => ({
-      [Symbol.asyncIterator]: () => watchedItems(ask(call)[Symbol.asyncIterator](), pass, seen),
-    });
-  const { chat, image, speech, transcription } = provider;
-  return {
-    ...provider,
-    ...(chat && {
-      chat: {
-        complete: whole((call: ChatCall) => chat.complete(call)),
-        stream: begun((call: ChatCall) => chat.stream(call)),
-      },
-    }),
-    ...(image && {
-      image: {
-        produce: whole((call: ImageCall) => image.produce(call)),
-        stream: begun((call: ImageCall) => image.stream(call)),
-      },
-    }),
-    ...(speech && { speech: { ...speech, speak: begun((call: SpeechCall) => speech.speak(call)) } }),
-    ...(transcription && {
-      transcription: {
-        transcribe: whole((call: TranscriptionCall) => transcription.transcribe(call)),
-      },
-    }),
-  };
+  }
 }
 
 /** The same items; told are the first, and the end: a stream that ended well came whole. */
-function watchedItems<Item>(
-  items: AsyncIterator<Item>,
-  pass: Pass,
-  seen: { isWhole: boolean },
-): AsyncIterator<Item> {
+function watchedItems<Item>(items: AsyncIterator<Item>, pass: Pass, seen: Seen): AsyncIterator<Item> {
   let hasBegun = false;
   return {
     async next() {
@@ -240,7 +269,8 @@ const pause = new DelegateBackoff<IRetryBackoffContext<unknown>, IBackoff<unknow
 });
 
 /** By priority; within one priority drawn by weight. */
-function inOrder(routes: readonly Route[]): Route[] {
+function inOrder(routes: readonly Route[]): readonly Route[] {
+  if (routes.length < 2) return routes;
   return routes
     .map((route) => ({ route, draw: Math.random() ** (1 / route.weight) }))
     .toSorted((a, b) => a.route.priority - b.route.priority || b.draw - a.draw)

@@ -216,10 +216,10 @@ export interface TranscriptionProvider {
 export interface Provider {
   readonly name: string;
   readonly kind: string;
-  readonly chat?: ChatProvider;
-  readonly image?: ImageProvider;
-  readonly speech?: SpeechProvider;
-  readonly transcription?: TranscriptionProvider;
+  readonly chat?: ChatProvider | undefined;
+  readonly image?: ImageProvider | undefined;
+  readonly speech?: SpeechProvider | undefined;
+  readonly transcription?: TranscriptionProvider | undefined;
   /** Closes sockets; called at shutdown and when the catalogue drops the provider. */
   close(): Promise<void>;
 }
