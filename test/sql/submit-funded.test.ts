@@ -109,7 +109,9 @@ describe('submitting what purchased AP pays for', () => {
     await client.query('select 1');
     await client.query('unlisten *');
     client.release();
-    const [{ tasks, ...ours } = {}, theirs] = heard.map((payload) => JSON.parse(payload) as Record<string, unknown>);
+    const [{ tasks, ...ours } = {}, theirs] = heard.map(
+      (payload) => JSON.parse(payload) as Record<string, unknown>,
+    );
     expect(tasks).to.deep.equal([makeSubmission(accountId).task]);
     expect(ours.count).to.equal(2);
     expect(Object.keys(ours)).to.deep.equal(Object.keys(theirs ?? {}));
