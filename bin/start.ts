@@ -15,8 +15,6 @@ import { makePool, type Pool, withTransaction } from '../core/database.ts';
 import { type Logger, makeLogger } from '../core/logger.ts';
 import { makeLocalBus, makeRedisBus } from '../core/relay/bus.ts';
 import { runProcess, type ShutdownStep } from '../core/shutdown.ts';
-import { startIngress } from '../ingress/server.ts';
-import { startWorker } from '../workers/worker.ts';
 import { type Demo, prepareDemo, readDemo } from './demo.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 import { migrate } from './migrate.ts';
@@ -35,12 +33,34 @@ const start = async (): Promise<{ logger: Logger; steps: readonly ShutdownStep[]
   await requireFreePort('ADMIN_PORT', config.adminPort, config.host);
   const steps: ShutdownStep[] = [];
   let isStopping = false;
+  // half a second of loading, while PostgreSQL starts
+  const loading = Promise.all([import('../ingress/server.ts'), import('../workers/worker.ts')]);
+  loading.catch(() => {}); // awaited below, unless PostgreSQL does not start
   try {
     const databaseUrl = config.databaseUrl ?? (await startDatabase(config, steps));
     const { warnings } = await migrate(databaseUrl);
     for (const warning of warnings) logger.warn(warning);
     await seed(databaseUrl, config, demo, logger);
 
+    const bus =
+      config.redisUrl === undefined
+        ? makeLocalBus()
+        : await makeRedisBus(config.redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
+    steps.unshift({ name: 'relay', run: () => bus.close() });
+    const store = await makeAssetStore(config);
+    steps.unshift({ name: 'assets', run: () => store.close() });
+    const [{ startIngress }, { startWorker }] = await loading;
+    const worker = await startWorker({ config, databaseUrl, bus, store, logger, env: process.env });
+    steps.unshift(...worker.shutdown);
+    const ingress = await startIngress({
+      config: { ...config, userTokenSecret: config.userTokenSecret ?? demo.userTokenSecret },
+      databaseUrl,
+      bus,
+      store,
+      logger,
+    });
+    steps.unshift(...ingress.shutdown);
+    // last: loading it takes as long as everything before, and requests need not wait for it
     const admin = startAdmin(databaseUrl, config, demo);
     admin.on('exit', (code) => {
       if (!isStopping) logger.error({ code }, 'the admin GraphQL stopped');
@@ -52,23 +72,6 @@ const start = async (): Promise<{ logger: Logger; steps: readonly ShutdownStep[]
         return stopAdmin(admin);
       },
     });
-    const bus =
-      config.redisUrl === undefined
-        ? makeLocalBus()
-        : await makeRedisBus(config.redisUrl, (error) => logger.warn({ err: error }, 'Redis'));
-    steps.unshift({ name: 'relay', run: () => bus.close() });
-    const store = await makeAssetStore(config);
-    steps.unshift({ name: 'assets', run: () => store.close() });
-    const worker = await startWorker({ config, databaseUrl, bus, store, logger, env: process.env });
-    steps.unshift(...worker.shutdown);
-    const ingress = await startIngress({
-      config: { ...config, userTokenSecret: config.userTokenSecret ?? demo.userTokenSecret },
-      databaseUrl,
-      bus,
-      store,
-      logger,
-    });
-    steps.unshift(...ingress.shutdown);
     process.stdout.write(welcome(ingress.port, config, demo));
     return { logger, steps };
   } catch (error) {

@@ -115,7 +115,7 @@ export function loadConfig(env: Environment = process.env): Config {
     maxSpeechCharacters: wholeNumber(env, 'MAX_SPEECH_CHARACTERS', 5000, 1, 100_000),
     maxImageBodyBytes: wholeNumber(env, 'MAX_IMAGE_BODY_BYTES', 50 * 1024 * 1024, 1024, 1024 ** 3),
     maxBodyBytes: wholeNumber(env, 'MAX_BODY_BYTES', 20 * 1024 * 1024, 1024, 1024 ** 3),
-    bodyBudgetBytes: wholeNumber(env, 'BODY_BUDGET_MB', 64, 1, 65_536) * 1024 * 1024,
+    bodyBudgetBytes: wholeNumber(env, 'BODY_BUDGET_MB', 48, 1, 65_536) * 1024 * 1024,
     assetStore: env.ASSET_STORE || undefined,
     assetRetentionDays: wholeNumber(env, 'ASSET_RETENTION_DAYS', 30, 1, 3650),
     maxQueueDepth: wholeNumber(env, 'MAX_QUEUE_DEPTH', 20_000, 1, 10_000_000),
