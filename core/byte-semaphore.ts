@@ -14,13 +14,13 @@ export class ByteSemaphore {
   readonly #pieces: Semaphore;
 
   constructor(totalBytes: number) {
-    this.#totalPieces = Math.max(1, piecesOf(totalBytes));
+    this.#totalPieces = piecesOf(totalBytes);
     this.#pieces = new Semaphore(this.#totalPieces);
   }
 
   /** Who asks for more than there is waits for all of it. Rejects when `givenUp` does before there is room. */
   async acquire(bytes: number, givenUp?: Promise<never>): Promise<Release> {
-    const pieces = Math.min(this.#totalPieces, Math.max(1, piecesOf(bytes)));
+    const pieces = Math.min(this.#totalPieces, piecesOf(bytes));
     const acquiring = this.#pieces.acquire(pieces);
     try {
       const [, release] = await (givenUp === undefined ? acquiring : Promise.race([acquiring, givenUp]));
@@ -38,5 +38,5 @@ export class ByteSemaphore {
 }
 
 function piecesOf(bytes: number): number {
-  return Math.ceil(bytes / PIECE_BYTES);
+  return Math.max(1, Math.ceil(bytes / PIECE_BYTES));
 }

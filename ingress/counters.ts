@@ -88,8 +88,8 @@ const COUNT_ALL = `
 type CountAll = (keyCount: number, ...keysAndArguments: string[]) => Promise<number[]>;
 
 /**
- * What the limiter calls instead of Redis: counts that arrive together share one command. One each costs this process and Redis three
- * times as much (docs/decisions/0022-shared-counts.md).
+ * What the limiter calls instead of Redis: counts that arrive together share one command. What one each would cost:
+ * docs/decisions/0022-shared-counts.md.
  */
 function makeSharedClient(redis: Redis): { rlflxIncr(count: readonly string[]): Promise<number[]> } {
   redis.defineCommand('countAll', { lua: COUNT_ALL });

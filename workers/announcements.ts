@@ -18,12 +18,6 @@ export interface Announcements {
 
 type EngineChannel = 'jobs:insert' | 'worker:migrate';
 
-/** `tasks`: whose jobs they are, where who announced them says so (app.submit_funded_requests). */
-interface JobsAnnounced {
-  readonly count?: number;
-  readonly tasks?: readonly string[];
-}
-
 /** All that the engine does with the connection it listens on. */
 class Ear extends EventEmitter<{
   notification: [Pick<Notification, 'channel' | 'payload'>];
@@ -54,7 +48,7 @@ export function makeAnnouncements(): Announcements {
   }
 
   function tellWhomItConcerns(payload: string): void {
-    const { tasks } = readAnnouncement(payload);
+    const tasks = tasksIn(payload);
     for (const ear of ears) {
       if (tasks === undefined || ear.taskNames.some((name) => tasks.includes(name))) {
         ear.hear('jobs:insert', payload);
@@ -88,11 +82,11 @@ export function makeAnnouncements(): Announcements {
   };
 }
 
-/** A payload that says nothing concerns everybody. */
-function readAnnouncement(payload: string): JobsAnnounced {
+/** Whose jobs are announced, where who announces them says so (app.submit_funded_requests); otherwise they concern everybody. */
+function tasksIn(payload: string): readonly string[] | undefined {
   try {
-    return (JSON.parse(payload) as JobsAnnounced | null) ?? {};
+    return (JSON.parse(payload) as { tasks?: readonly string[] } | null)?.tasks;
   } catch {
-    return {};
+    return undefined;
   }
 }

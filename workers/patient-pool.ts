@@ -58,7 +58,7 @@ export function makePatient(pool: Pool, onOutage: () => void): Pool {
     };
   }
 
-  // with a callback it is asked for the connection that listens, which the engine opens again by itself
+  // with a callback it is the pool's own `query` that asks, which throws what it meets
   const connectPatiently = (callback?: Parameters<Pool['connect']>[0]) =>
     callback === undefined ? lease() : connectOnce(callback);
   return Object.assign(pool, { connect: connectPatiently as Pool['connect'] });
