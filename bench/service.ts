@@ -1,5 +1,6 @@
 /** The service under test, as deployed: release, then one ingress and one worker process on PostgreSQL and Redis. */
 
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoadTarget } from './load/job.ts';
 import { freePort, waitForStatus } from './network.ts';
@@ -14,14 +15,8 @@ import {
 import { createDatabase, type Database, type Redis } from './stores.ts';
 
 const DATABASE_NAME = 'svc';
-/** As in the Procfile. */
+/** As in the Procfile, for the command line too. */
 const COMPILE_CACHE = 'node_modules/.cache/compile';
-const NODE_FLAGS = [
-  '--max-old-space-size=512',
-  '--max-semi-space-size=32',
-  '--no-minor-gc-task',
-  '--v8-pool-size=2',
-];
 const HEALTHY_TIMEOUT_MS = 60_000;
 
 export interface ServiceOptions {
@@ -53,7 +48,6 @@ export class Service {
       PORT: String(port),
       DATA_DIR: join(options.directory, 'data'),
       BENCH_KEY: 'sk-bench',
-      MALLOC_ARENA_MAX: '2',
     };
   }
 
@@ -73,8 +67,8 @@ export class Service {
 
   /** `env`: besides the environment of all. */
   async startProcesses(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    this.#worker = this.#startModule('worker', 'workers/index.ts', env);
-    this.#ingress = this.#startModule('ingress', 'ingress/index.ts', env);
+    this.#worker = this.#startAsDeployed('worker', 'worker', env);
+    this.#ingress = this.#startAsDeployed('ingress', 'web', env);
     await waitForStatus(`http://127.0.0.1:${this.#port}/health`, HEALTHY_TIMEOUT_MS, this.#ingress);
   }
 
@@ -97,14 +91,29 @@ export class Service {
     return { url: `${this.origin}/v1/chat/completions`, headers: {}, apiKeys };
   }
 
-  #startModule(name: string, modulePath: string, env: NodeJS.ProcessEnv): BenchProcess {
+  #startAsDeployed(name: string, processType: string, env: NodeJS.ProcessEnv): BenchProcess {
+    const deployed = readProcfile(processType);
     return startProcess({
       name,
       command: process.execPath,
-      args: [...NODE_FLAGS, modulePath],
+      args: deployed.args,
       directory: this.#directory,
       cwd: ROOT_DIRECTORY,
-      env: { ...this.environment, ...env },
+      env: { ...this.environment, ...deployed.env, ...env },
     });
   }
+}
+
+/** What a process type of the Procfile gives node: its variables and arguments. */
+function readProcfile(processType: string): { env: Record<string, string>; args: string[] } {
+  const text = readFileSync(join(ROOT_DIRECTORY, 'Procfile'), 'utf8');
+  const [, variables = '', args] = new RegExp(`^${processType}: (.*?)\\bnode (.*)$`, 'm').exec(text) ?? [];
+  if (args === undefined) throw new Error(`the Procfile does not run ${processType} by node`);
+  const env = Object.fromEntries(
+    variables
+      .trim()
+      .split(/ +/)
+      .map((variable) => variable.split('=', 2) as [string, string]),
+  );
+  return { env, args: args.split(/ +/) };
 }
