@@ -32,7 +32,7 @@ export function makeCoalescer<Item, Result>(
   let waiting: Waiting<Item, Result>[] = [];
   let inFlight = 0;
   let isScheduled = false;
-  const idle = new Set<() => void>();
+  const idle: (() => void)[] = [];
 
   function schedule(): void {
     if (isScheduled || inFlight >= options.maxInFlight || waiting.length === 0) return;
@@ -67,10 +67,8 @@ export function makeCoalescer<Item, Result>(
       .finally(() => {
         inFlight -= 1;
         schedule();
-        if (inFlight === 0 && waiting.length === 0) {
-          for (const resolve of idle) resolve();
-          idle.clear();
-        }
+        if (inFlight > 0 || waiting.length > 0) return;
+        for (const resolve of idle.splice(0)) resolve();
       });
     schedule();
   }
@@ -85,7 +83,7 @@ export function makeCoalescer<Item, Result>(
     drain() {
       if (inFlight === 0 && waiting.length === 0) return Promise.resolve();
       return new Promise((resolve) => {
-        idle.add(resolve);
+        idle.push(resolve);
       });
     },
     get size() {

@@ -5,6 +5,7 @@
  */
 import { ByteSemaphore, type Release } from '../core/byte-semaphore.ts';
 import { ServiceError } from '../core/errors.ts';
+import { TransientMap } from '../core/transient-map.ts';
 import { networkOf } from './client-network.ts';
 import type { Context } from './context.ts';
 
@@ -93,7 +94,7 @@ export function makeBodyBudget(options: BodyBudgetOptions): BodyBudget {
 function makeRoom(totalBytes: number, mostBodies: number) {
   const room = new ByteSemaphore(totalBytes);
   const mostOfCaller = totalBytes / 2;
-  const callers = new Map<string, { readonly share: ByteSemaphore; bodies: number }>();
+  const callers = new TransientMap<{ readonly share: ByteSemaphore; bodies: number }>();
 
   return {
     /** First the caller's own share: bodies that wait for it keep nobody else waiting. */

@@ -7,6 +7,7 @@ import type { Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { ALL_WORKERS_CHANNEL, processChannel } from '../core/relay/frames.ts';
+import { TransientMap } from '../core/transient-map.ts';
 import { findFinished, voidRequests } from './data/requests.ts';
 import { type Pending, PendingRequest } from './pending.ts';
 
@@ -35,7 +36,7 @@ export async function makeRelay(options: {
   logger: Logger;
 }): Promise<Relay> {
   const { bus, pool, logger } = options;
-  const pending = new Map<string, PendingRequest>();
+  const pending = new TransientMap<PendingRequest>();
   let isSweeping = false;
   let mayHaveLostFrames = false;
   let hasLetGo = false;
@@ -52,7 +53,10 @@ export async function makeRelay(options: {
     mayHaveLostFrames = false;
     const silentSince = Date.now() - SILENCE_MS;
     const due: string[] = [];
-    const voided = [...pending.values()].filter((request) => request.isToBeVoided).map(({ id }) => id);
+    const voided = pending
+      .values()
+      .filter((request) => request.isToBeVoided)
+      .map(({ id }) => id);
     if (voided.length > 0) await voidRequests(pool, voided);
     for (const request of pending.values()) {
       if (everything || request.isBroken || request.lastHeardAt < silentSince) {

@@ -16,6 +16,7 @@ import { startHeartbeat } from '../core/processes.ts';
 import { makeInspector } from '../core/provenance/inspector.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import type { ShutdownStep } from '../core/shutdown.ts';
+import { TransientMap } from '../core/transient-map.ts';
 import { makeApp } from './app.ts';
 import { makeBodyBudget } from './body-budget.ts';
 import { answerClientError } from './client-errors.ts';
@@ -142,11 +143,14 @@ export async function startIngress(options: {
     now,
   });
   const handle = app.callback();
-  const open = new Set<ServerResponse>();
+  const open = new TransientMap<ServerResponse>();
+  let served = 0;
   const server = createServer((request, response) => {
     if (!server.listening) response.setHeader('Connection', 'close');
-    open.add(response);
-    response.once('close', () => open.delete(response));
+    served += 1;
+    const name = `response ${served}`;
+    open.set(name, response);
+    response.once('close', () => open.delete(name));
     void handle(request, response);
   });
   server.on('clientError', answerClientError);
@@ -203,7 +207,7 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 function closeServer(
   server: Server,
   sockets: ReadonlySet<Socket>,
-  open: ReadonlySet<ServerResponse>,
+  open: TransientMap<ServerResponse>,
   relay: Relay,
 ): Promise<void> {
   const closeIdle = (): void => {
@@ -216,7 +220,8 @@ function closeServer(
       relay.letGo();
       server.closeAllConnections();
     }, DRAIN_MS);
-    for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close');
+    for (const response of open.values())
+      if (!response.headersSent) response.setHeader('Connection', 'close');
     // a stream that has begun cannot say it any more: its connection goes once it is idle
     const idle = setInterval(closeIdle, IDLE_CLOSE_MS);
     server.close(() => {

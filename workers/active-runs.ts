@@ -6,6 +6,7 @@ import type { Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { ALL_WORKERS_CHANNEL, type Frame, processChannel } from '../core/relay/frames.ts';
+import { TransientMap } from '../core/transient-map.ts';
 import { findLiveIngresses, findLost, markRunning } from './data/requests.ts';
 import type { AbortCause, Run } from './run.ts';
 
@@ -32,7 +33,7 @@ export async function makeActiveRuns(options: {
   logger: Logger;
 }): Promise<ActiveRuns> {
   const { bus, pool, logger } = options;
-  const runs = new Map<string, Run>();
+  const runs = new TransientMap<Run>();
 
   // an abort may overtake its job: it is kept for the moment the job begins
   const early = new LRUCache<string, true>({ max: MAX_EARLY_ABORTS, ttl: EARLY_ABORT_MS });
@@ -49,9 +50,7 @@ export async function makeActiveRuns(options: {
 
   async function mark(): Promise<void> {
     const begunBefore = Date.now() - MARK_AFTER_MS;
-    const unmarked = [...runs.values()].filter(
-      (run) => !run.isMarked && run.startedAt.getTime() < begunBefore,
-    );
+    const unmarked = runs.values().filter((run) => !run.isMarked && run.startedAt.getTime() < begunBefore);
     if (unmarked.length === 0) return;
     for (const run of unmarked) run.isMarked = true;
     try {
@@ -67,7 +66,7 @@ export async function makeActiveRuns(options: {
 
   /** Stops what was ended elsewhere. A stream whose ingress died goes on without a reader: its caller collects it. */
   async function watch(): Promise<void> {
-    const old = [...runs.values()].filter((run) => run.startedAt.getTime() < Date.now() - WATCH_MS);
+    const old = runs.values().filter((run) => run.startedAt.getTime() < Date.now() - WATCH_MS);
     if (old.length === 0) return;
     for (const id of await findLost(
       pool,
