@@ -41,7 +41,7 @@ export function makePatient(pool: Pool, onOutage: () => void): Pool {
       for (;;) {
         client ??= await connect();
         try {
-          return await client.query(...args);
+          return await ask(client, args);
         } catch (error) {
           if (isInTransaction) throw error;
           if (isConnectionError(error)) {
@@ -62,4 +62,18 @@ export function makePatient(pool: Pool, onOutage: () => void): Pool {
   const connectPatiently = (callback?: Parameters<Pool['connect']>[0]) =>
     callback === undefined ? lease() : connectOnce(callback);
   return Object.assign(pool, { connect: connectPatiently as Pool['connect'] });
+}
+
+/**
+ * With a callback of ours: what the driver makes instead, a promise with a handler of its own, keeps results alive from one
+ * collection to the next (docs/decisions/0023-what-outlives-its-request.md).
+ */
+function ask(client: PoolClient, args: Parameters<PoolClient['query']>): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => void;
+    query(...args, (error: Error | null, result: unknown) => {
+      if (error) reject(error);
+      else resolve(result);
+    });
+  });
 }
