@@ -3,7 +3,7 @@
 import { median, type Percentiles } from './latency.ts';
 import type { LoadJob, LoadTarget } from './load/job.ts';
 import type { LoadGenerator, Measurement } from './load-generator.ts';
-import type { BenchOptions } from './options.ts';
+import type { BenchOptions, Timing } from './options.ts';
 import type { SectionReport } from './report.ts';
 import type { Service } from './service.ts';
 import type { Database, Redis } from './stores.ts';
@@ -89,8 +89,13 @@ export class Rounds {
   }
 }
 
+/** What measuring takes of a run. */
+interface Measuring extends Pick<BenchContext, 'load' | 'watched'> {
+  readonly options: { readonly timing: Pick<Timing, 'seconds' | 'warmUpSeconds' | 'rounds'> };
+}
+
 /** Measures the targets in turn (A B C, A B C, …), so that a machine that drifts drifts for all of them. */
-export async function measureRounds(context: BenchContext, plan: RoundPlan): Promise<Map<string, Rounds>> {
+export async function measureRounds(context: Measuring, plan: RoundPlan): Promise<Map<string, Rounds>> {
   const { timing } = context.options;
   const seconds = plan.seconds ?? timing.seconds;
   const byTarget = new Map<string, Measurement[]>(plan.targets.map(({ name }) => [name, []]));

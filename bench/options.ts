@@ -12,7 +12,7 @@ const USAGE = `usage: npm run bench -- [--quick] [--only SECTION[,SECTION]] [--t
   --write    also write the report to bench/results/<date>.md`;
 
 /** How long and how often each measurement runs. */
-interface Timing {
+export interface Timing {
   readonly connections: readonly number[];
   readonly seconds: number;
   readonly warmUpSeconds: number;
