@@ -357,7 +357,7 @@ const STATEMENTS: readonly Statement[] = [
       await withdrawImages(asPool(client), busyAccountId, asset.requestId);
       await publishImage(asPool(client), charge, image, {});
     },
-    maxRows: 1,
+    maxRows: 2, // the total of all and that of the character
   },
   {
     title: 'characters: one by its slug or id, its picture, registering',
