@@ -10,7 +10,8 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { measureRounds, type Rounds, type Target } from './context.ts';
 import { LoadGenerator } from './load-generator.ts';
-import { forkModule, stopAllProcesses } from './processes.ts';
+import { startMock } from './mock.ts';
+import { stopAllProcesses } from './processes.ts';
 import { format, renderTable } from './report.ts';
 import type { Service as ServiceOf } from './service.ts';
 import { startDatabase, startRedis } from './stores.ts';
@@ -60,9 +61,7 @@ async function compare(
   plan: { connections: readonly number[]; rounds: number; seconds: number },
   directory: string,
 ): Promise<void> {
-  const modulePath = new URL('./mock-upstream.ts', import.meta.url);
-  const { process: mock, firstMessage } = await forkModule({ name: 'mock', modulePath, args: [], directory });
-  const mockBaseUrl = `http://127.0.0.1:${(firstMessage as { port: number }).port}/v1`;
+  const { process: mock, baseUrl: mockBaseUrl } = await startMock(directory);
   const contenders = [
     await startContender('this', resolve(import.meta.dirname, '..'), mockBaseUrl, directory),
     await startContender('other', resolve(other), mockBaseUrl, directory),

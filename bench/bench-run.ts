@@ -4,8 +4,9 @@ import type { BenchContext, Section, Target } from './context.ts';
 import { median } from './latency.ts';
 import { LoadGenerator } from './load-generator.ts';
 import { describeMachine } from './machine.ts';
+import { startMock } from './mock.ts';
 import type { BenchOptions } from './options.ts';
-import { type BenchProcess, forkModule } from './processes.ts';
+import type { BenchProcess } from './processes.ts';
 import { format, type Goal, renderGoals, renderSection, renderTable, type SectionReport } from './report.ts';
 import { Service } from './service.ts';
 import { type Database, type Redis, startDatabase, startRedis } from './stores.ts';
@@ -36,9 +37,7 @@ async function startParties(
   say: (line: string) => void,
 ): Promise<Parties> {
   if (options.targets.includes('portkey')) installPortkey(say);
-  const modulePath = new URL('./mock-upstream.ts', import.meta.url);
-  const { process: mock, firstMessage } = await forkModule({ name: 'mock', modulePath, args: [], directory });
-  const mockBaseUrl = `http://127.0.0.1:${(firstMessage as { port: number }).port}/v1`;
+  const { process: mock, baseUrl: mockBaseUrl } = await startMock(directory);
   say('starting PostgreSQL and Redis');
   const database = await startDatabase(directory);
   const redis = await startRedis(directory);
