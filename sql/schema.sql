@@ -79,7 +79,8 @@ create type app.settlement as (
   result_kind text,
   result text,
   assets json,
-  cache_key text
+  cache_key text,
+  input_is_inline boolean
 );
 
 create type app.submission as (

@@ -189,6 +189,7 @@ async function settle(
     result: resultOf(payload, outcome, [...sent.events, ...lastEvents]),
     assets: outcome.kind === 'failed' ? undefined : outcome.assets,
     cacheKey: outcome.kind === 'succeeded' ? outcome.cacheKey : undefined,
+    inputIsInline: payload.input !== null,
   });
   if (payload.ingressId === null) return;
   const frame: FinishedFrame = {

@@ -20,6 +20,8 @@ export interface Settlement {
   readonly result?: { readonly kind: 'json' | 'events'; readonly body: string } | undefined;
   readonly assets?: readonly AssetFile[] | undefined;
   readonly cacheKey?: string | undefined;
+  /** The input came with the job: none is stored that would have to go. */
+  readonly inputIsInline: boolean;
 }
 
 export interface Settled {
@@ -104,5 +106,6 @@ function toJson(settlement: Settlement): Record<string, unknown> {
     result: settlement.result?.body,
     assets: settlement.assets?.map(assetFileToJson),
     cache_key: settlement.cacheKey,
+    input_is_inline: settlement.inputIsInline,
   };
 }

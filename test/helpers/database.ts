@@ -367,6 +367,7 @@ export interface Settlement {
   /** Each in the names of app.asset_file. */
   readonly assets?: readonly object[];
   readonly cache_key?: string;
+  readonly input_is_inline?: boolean;
 }
 
 /** One row of app.settle_requests and app.cancel_request. */

@@ -14,6 +14,12 @@ export interface Scan {
   readonly statement: string;
 }
 
+/** Pairs of rows that a join compared and found not to belong together. */
+export interface Mismatches {
+  readonly pairs: number;
+  readonly statement: string;
+}
+
 interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
@@ -22,6 +28,7 @@ interface PlanNode {
   readonly 'Actual Loops'?: number;
   readonly 'Rows Removed by Filter'?: number;
   readonly 'Rows Removed by Index Recheck'?: number;
+  readonly 'Rows Removed by Join Filter'?: number;
   readonly Plans?: readonly PlanNode[];
 }
 
@@ -46,17 +53,17 @@ export function explainedConfig(url: string, more: readonly string[] = []): pg.C
   return { connectionString: url, options: settings.map((setting) => `-c ${setting}`).join(' ') };
 }
 
-/** Collects the scans that a session tells of. */
-export function collectScans(client: pg.ClientBase, scans: Scan[]): void {
+/** Collects the scans that a session tells of, and what its joins compared in vain. */
+export function collectScans(client: pg.ClientBase, scans: Scan[], mismatches: Mismatches[] = []): void {
   client.on('notice', ({ message }) => {
     const json = /^duration: \S+ ms\s+plan:\n([\s\S]*)$/.exec(message ?? '')?.[1];
     if (json === undefined) return;
     const { 'Query Text': statement, Plan: plan } = JSON.parse(json) as Explained;
-    walk(plan, statement.replace(/\s+/g, ' ').trim(), scans);
+    walk(plan, statement.replace(/\s+/g, ' ').trim(), scans, mismatches);
   });
 }
 
-function walk(node: PlanNode, statement: string, scans: Scan[]): void {
+function walk(node: PlanNode, statement: string, scans: Scan[], mismatches: Mismatches[]): void {
   const table = node['Relation Name'];
   // pruned while running: not looked at
   const wasRun = (node['Actual Loops'] ?? 0) > 0;
@@ -67,19 +74,23 @@ function walk(node: PlanNode, statement: string, scans: Scan[]): void {
       (node['Rows Removed by Index Recheck'] ?? 0);
     scans.push({ node: node['Node Type'], table, rows: perLoop * (node['Actual Loops'] ?? 0), statement });
   }
-  for (const child of node.Plans ?? []) walk(child, statement, scans);
+  const pairs = (node['Rows Removed by Join Filter'] ?? 0) * (node['Actual Loops'] ?? 0);
+  if (pairs > 0) mismatches.push({ pairs, statement });
+  for (const child of node.Plans ?? []) walk(child, statement, scans, mismatches);
 }
 
 export interface ExplainedClient {
   readonly client: pg.Client;
   /** The scans since the last call. */
   take(): Scan[];
+  takeMismatches(): Mismatches[];
 }
 
 export async function connectExplained(url: string, more: readonly string[] = []): Promise<ExplainedClient> {
   const client = new pg.Client(explainedConfig(url, more));
   await client.connect();
   const scans: Scan[] = [];
-  collectScans(client, scans);
-  return { client, take: () => scans.splice(0) };
+  const mismatches: Mismatches[] = [];
+  collectScans(client, scans, mismatches);
+  return { client, take: () => scans.splice(0), takeMismatches: () => mismatches.splice(0) };
 }

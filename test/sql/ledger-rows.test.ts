@@ -135,7 +135,7 @@ describe('submitting', () => {
 
     await settle(database.pool, [
       { request_id: large.id, state: 'failed', error_code: 'generation_failed' },
-      { request_id: small.id, state: 'succeeded', cost_ap: 1 },
+      { request_id: small.id, state: 'succeeded', cost_ap: 1, input_is_inline: true },
     ]);
     expect(await inputOf(large.id)).to.equal(undefined);
   });

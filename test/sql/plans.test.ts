@@ -528,6 +528,27 @@ describe('plans on large tables', function () {
     });
   }
 
+  it('a batch of many accounts is not compared with itself', async () => {
+    for (const session of [early, late]) {
+      const submissions: ReturnType<typeof submissionOf>[] = [];
+      while (submissions.length < 50) {
+        submissions.push(submissionOf(await makeAccount(plain, { purchasedAp: 10_000 })));
+      }
+      session.takeMismatches();
+      const batch = submissions.map((submission) => ({ submission, inputJson: '{}' }));
+      await submitFundedRequests(asPool(session.client), batch);
+      expect(session.takeMismatches()).to.deep.equal([]);
+      const settled = await settle(
+        session.client,
+        submissions.map(({ id }) => ({ request_id: id, state: 'succeeded' as const, cost_ap: 1 })),
+      );
+      expect(settled.filter((row) => row.is_settled)).to.have.length(50);
+      // but for its requests, which come in the same order from both sides: half of the pairs
+      const pairs = session.takeMismatches().map((join) => join.pairs);
+      expect(pairs).to.deep.equal([(50 * 49) / 2]);
+    }
+  });
+
   it('the queue engine takes its jobs by index, however many wait', async () => {
     const scans: Scan[] = [];
     const pool = new pg.Pool({ ...explainedConfig(database.url), max: 4 });

@@ -25,9 +25,12 @@ declare
   v_resolved bigint;
   -- what this call ended
   v_ended app.ended_request[];
-  v_accounts uuid[];
+  v_accounts uuid[]; -- sorted
+  v_charges bigint[]; -- of each of them
+  v_holds bigint[];
   v_has_caps boolean;
   v_has_free_keys boolean;
+  v_has_inputs boolean;
   -- of those, the ones with files
   v_filed json;
   v_buyers uuid[];
@@ -61,15 +64,29 @@ begin
   ), results as (
     insert into app.request_results (request_id, kind, body)
     select e.request_id, e.result_kind, e.result from ending e where e.result is not null
+  ), totals as (
+    select f.account_id, sum(f.cost_ap)::bigint as charge_ap, sum(f.hold_ap)::bigint as hold_ap
+      from finished f group by f.account_id order by f.account_id
   )
-  select (select count(*) from item),
-         (select count(*) from ending),
-         (select array_agg(f::app.ended_request) from finished f),
-         (select array_agg(distinct f.account_id) from finished f),
-         (select bool_or(f.is_capped) from finished f),
-         (select bool_or(f.idempotency_key is not null and f.state <> 'succeeded') from finished f),
-         (select json_agg(e) filter (where e.assets is not null) from ending e)
-    into v_asked, v_resolved, v_ended, v_accounts, v_has_caps, v_has_free_keys, v_filed;
+  select i.count, e.count, e.filed, e.has_inputs, f.rows, f.has_caps, f.has_free_keys, t.accounts, t.charges, t.holds
+    into v_asked, v_resolved, v_filed, v_has_inputs, v_ended, v_has_caps, v_has_free_keys, v_accounts, v_charges, v_holds
+    from (select count(*) from item) i,
+         (
+           select count(*),
+                  json_agg(e) filter (where e.assets is not null) as filed,
+                  bool_or(e.input_is_inline is not true) as has_inputs
+             from ending e
+         ) e,
+         (
+           select array_agg(f::app.ended_request) as rows,
+                  bool_or(f.is_capped) as has_caps,
+                  bool_or(f.idempotency_key is not null and f.state <> 'succeeded') as has_free_keys
+             from finished f
+         ) f,
+         (
+           select array_agg(account_id) as accounts, array_agg(charge_ap) as charges, array_agg(hold_ap) as holds
+             from totals
+         ) t;
 
   if v_resolved <> coalesce(cardinality(v_ended), 0) then
     raise exception 'holds without a request between % and %', v_first, v_last;
@@ -79,26 +96,28 @@ begin
     perform app.store_results(v_filed);
   end if;
   if v_ended is not null then
-    with ended as materialized (
-      select * from unnest(v_ended)
-    ), totals as materialized (
-      select e.account_id, sum(e.cost_ap)::bigint as charge_ap, sum(e.hold_ap)::bigint as hold_ap
-        from ended e group by e.account_id order by e.account_id
-    ), paid as materialized (
+    with paid as materialized (
+      -- width_bucket finds the account's place among the sorted: a join would compare every account with every other
       update app.balances b
-        set balance_ap = b.balance_ap - t.charge_ap,
-            held_ap = b.held_ap - t.hold_ap,
-            purchased_ap = greatest(b.purchased_ap - t.charge_ap, 0)
-        from totals t
-        where b.account_id = t.account_id and b.account_id = any (v_accounts) -- never the whole table, whatever its statistics
-        returning b.account_id, b.balance_ap + t.charge_ap as balance_before_ap, b.purchased_ap
+        set balance_ap = b.balance_ap - v_charges[width_bucket(b.account_id, v_accounts)],
+            held_ap = b.held_ap - v_holds[width_bucket(b.account_id, v_accounts)],
+            purchased_ap = greatest(b.purchased_ap - v_charges[width_bucket(b.account_id, v_accounts)], 0)
+        where b.account_id = any (v_accounts) -- never the whole table, whatever its statistics
+        returning b.account_id, b.purchased_ap,
+                  b.balance_ap + v_charges[width_bucket(b.account_id, v_accounts)] as balance_before_ap
+    ), running as (
+      -- each account's balance, from what it was on: no join here either
+      select m.account_id, m.request_id, m.amount_ap,
+             sum(m.amount_ap) over (partition by m.account_id order by m.request_id nulls first) as balance_after_ap
+        from (
+          select p.account_id, null::uuid as request_id, p.balance_before_ap as amount_ap from paid p
+          union all
+          select e.account_id, e.id, -e.cost_ap from unnest(v_ended) e where e.cost_ap > 0
+        ) m
     ), entries as (
       insert into app.ledger_entries (account_id, kind, amount_ap, balance_after_ap, request_id)
-      select e.account_id, 'charge', -e.cost_ap,
-             p.balance_before_ap - sum(e.cost_ap) over (partition by e.account_id order by e.id), e.id
-        from ended e
-        join paid p on p.account_id = e.account_id
-        where e.cost_ap > 0
+      select r.account_id, 'charge', r.amount_ap, r.balance_after_ap, r.request_id
+        from running r where r.request_id is not null
     )
     select array_agg(p.account_id) into v_buyers
       from paid p
@@ -121,7 +140,9 @@ begin
         using unnest(v_ended) e
         where e.state <> 'succeeded' and k.account_id = e.account_id and k.key = e.idempotency_key and k.request_id = e.id;
     end if;
-    delete from app.request_inputs i using unnest(v_ended) e where i.request_id = e.id;
+    if v_has_inputs then
+      delete from app.request_inputs i using unnest(v_ended) e where i.request_id = e.id;
+    end if;
   end if;
 
   return query select e.id, true, e.state, e.cost_ap from unnest(v_ended) e;

@@ -37,7 +37,8 @@ begin
       cross join lateral (select * from app.balances b where b.account_id = w.account_id offset 0) b
       where b.purchased_ap - b.held_ap >= w.hold_ap and not (w.may_be_granted and b.initial_grant_at is null)
   ), accepted as materialized (
-    select i.* from item i join payer p on p.account_id = i.account_id
+    -- as a value and not as a condition: that is looked up by a hash, where a join would compare every item with every payer
+    select i.* from item i where (i.account_id in (select p.account_id from payer p)) is true
   ), new_requests as (
     insert into app.requests (
       id, account_id, key_id, area, task, model_id, price_id, is_stream, hold_ap, ingress_id, deadline_at
@@ -54,24 +55,23 @@ begin
       join graphile_worker._private_tasks t on t.identifier = a.task
     returning 1
   )
-  select (select array_agg(a.n) from accepted a),
-         (select array_agg(p.account_id order by p.account_id) from payer p),
-         (select array_agg(p.hold_ap order by p.account_id) from payer p),
-         (select count(*) from new_jobs),
-         (select json_agg(distinct a.task) from accepted a)
-    into v_accepted, v_accounts, v_holds, v_jobs, v_tasks;
+  select a.numbers, a.tasks, p.accounts, p.holds, j.count
+    into v_accepted, v_tasks, v_accounts, v_holds, v_jobs
+    from (select array_agg(n) as numbers, json_agg(distinct task) as tasks from accepted) a,
+         (
+           select array_agg(account_id) as accounts, array_agg(hold_ap) as holds
+             from (select * from payer order by account_id) sorted
+         ) p,
+         (select count(*) from new_jobs) j;
   if v_accepted is null then
     return '{}';
   end if;
   perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', v_jobs, 'tasks', v_tasks)::text);
 
-  -- in account order, as every function that locks several balances
+  -- in account order, as every function that locks several balances; width_bucket finds the account's place among them
   update app.balances b
-    set held_ap = b.held_ap + c.hold_ap
-    from (
-      select u.account_id, u.hold_ap from unnest(v_accounts, v_holds) u(account_id, hold_ap) order by u.account_id
-    ) c
-    where b.account_id = c.account_id and b.account_id = any (v_accounts) and b.purchased_ap - b.held_ap >= c.hold_ap;
+    set held_ap = b.held_ap + v_holds[width_bucket(b.account_id, v_accounts)]
+    where b.account_id = any (v_accounts) and b.purchased_ap - b.held_ap >= v_holds[width_bucket(b.account_id, v_accounts)];
   get diagnostics v_rows = row_count;
   if v_rows <> cardinality(v_accounts) or v_jobs <> cardinality(v_accepted) then
     raise exception 'the balances or the tasks changed meanwhile' using errcode = 'SV001';
