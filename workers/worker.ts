@@ -28,6 +28,7 @@ import { makeTranscriptionTask } from './tasks/audio/transcribe.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
 import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
+import { makeVacuum } from './vacuum.ts';
 
 export interface Worker {
   /** In order: take no more jobs, let those under way finish, close. */
@@ -38,6 +39,8 @@ const POOL_SIZE = 6;
 const STATEMENT_TIMEOUT_MS = 30_000;
 /** A balance somebody holds locked: the others of the batch are settled without it. */
 const LOCK_TIMEOUT_MS = 3000;
+/** Whether the queue is due for a vacuum is looked up this often: it is after half a second of full load. */
+const VACUUM_LOOK_MS = 2000;
 /** How long jobs may finish after SIGTERM before they are stopped and left to another worker. */
 const DRAIN_MS = 15_000;
 
@@ -162,6 +165,7 @@ export async function startWorker(options: {
     makeRescue({ pool, enginePool, engine, lastOutageAt: () => lastOutageAt, config, logger }),
     logger,
   );
+  const vacuum = every(VACUUM_LOOK_MS, makeVacuum(enginePool), logger);
 
   return {
     shutdown: [
@@ -177,6 +181,7 @@ export async function startWorker(options: {
         name: 'worker: close',
         run: async () => {
           clearInterval(rescue);
+          clearInterval(vacuum);
           catalogue.close();
           active.close();
           await settler.drain();
