@@ -28,6 +28,26 @@ describe('TransientMap', () => {
     expect(map.values()).to.deep.equal([1, 1, 1, 1]);
   });
 
+  it('holds more than it has chains for, whatever comes and goes in between', () => {
+    const map = new TransientMap<number>();
+    const expected = new Map<string, number>();
+    for (let index = 0; index < 20_000; index += 1) {
+      // ids of one minute: their ends differ, and some of these fall into one chain
+      const key = `request ${(index * 2_654_435_761) % 2 ** 32}`;
+      map.set(key, index);
+      expected.set(key, index);
+      const [older] = expected.keys();
+      if (index % 3 === 0 && older !== undefined) {
+        expect(map.delete(older)).to.equal(true);
+        expected.delete(older);
+      }
+    }
+    expect(map.size).to.equal(expected.size);
+    for (const [key, value] of expected) expect(map.get(key)).to.equal(value);
+    const ascending = (one: number, other: number): number => one - other;
+    expect(map.values().sort(ascending)).to.deep.equal([...expected.values()].sort(ascending));
+  });
+
   it('gives its values as of now', () => {
     const map = new TransientMap<number>();
     map.set('a', 1);
