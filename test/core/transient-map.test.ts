@@ -32,7 +32,7 @@ describe('TransientMap', () => {
     const map = new TransientMap<number>();
     const expected = new Map<string, number>();
     for (let index = 0; index < 20_000; index += 1) {
-      // ids of one minute: their ends differ, and some of these fall into one chain
+      // more keys than chains: some fall into one
       const key = `request ${(index * 2_654_435_761) % 2 ** 32}`;
       map.set(key, index);
       expected.set(key, index);

@@ -66,7 +66,7 @@ begin
     select e.request_id, e.result_kind, e.result from ending e where e.result is not null
   ), totals as (
     select f.account_id, sum(f.cost_ap)::bigint as charge_ap, sum(f.hold_ap)::bigint as hold_ap
-      from finished f group by f.account_id order by f.account_id
+      from finished f group by f.account_id
   )
   select i.count, e.count, e.filed, e.has_inputs, f.rows, f.has_caps, f.has_free_keys, t.accounts, t.charges, t.holds
     into v_asked, v_resolved, v_filed, v_has_inputs, v_ended, v_has_caps, v_has_free_keys, v_accounts, v_charges, v_holds
@@ -84,7 +84,9 @@ begin
              from finished f
          ) f,
          (
-           select array_agg(account_id) as accounts, array_agg(charge_ap) as charges, array_agg(hold_ap) as holds
+           select array_agg(account_id order by account_id) as accounts,
+                  array_agg(charge_ap order by account_id) as charges,
+                  array_agg(hold_ap order by account_id) as holds
              from totals
          ) t;
 

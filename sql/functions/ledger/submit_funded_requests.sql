@@ -59,8 +59,9 @@ begin
     into v_accepted, v_tasks, v_accounts, v_holds, v_jobs
     from (select array_agg(n) as numbers, json_agg(distinct task) as tasks from accepted) a,
          (
-           select array_agg(account_id) as accounts, array_agg(hold_ap) as holds
-             from (select * from payer order by account_id) sorted
+           select array_agg(account_id order by account_id) as accounts,
+                  array_agg(hold_ap order by account_id) as holds
+             from payer
          ) p,
          (select count(*) from new_jobs) j;
   if v_accepted is null then
