@@ -3,15 +3,14 @@
  * installed), with the same load in turn. On a machine whose speed drifts by a third within minutes only this tells
  * whether a change of some per cent is one: run before and after, its figures would tell the weather.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { measureRounds, type Rounds, type Target } from './context.ts';
+import { runInFolder } from './folder.ts';
 import { LoadGenerator } from './load-generator.ts';
 import { startMock } from './mock.ts';
-import { stopAllProcesses } from './processes.ts';
 import { format, renderTable } from './report.ts';
 import type { Service as ServiceOf } from './service.ts';
 import { startDatabase, startRedis } from './stores.ts';
@@ -60,7 +59,7 @@ async function compare(
   other: string,
   plan: { connections: readonly number[]; rounds: number; seconds: number },
   directory: string,
-): Promise<void> {
+): Promise<number> {
   const { process: mock, baseUrl: mockBaseUrl } = await startMock(directory);
   const contenders = [
     await startContender('this', resolve(import.meta.dirname, '..'), mockBaseUrl, directory),
@@ -95,6 +94,7 @@ async function compare(
   const processes = [...(contenders[0]?.pids.keys() ?? [])];
   const columns = ['connections', 'checkout', 'requests/s', 'p50 ms', 'p99 ms', ...processes, 'together'];
   console.log(renderTable({ title: 'Medians of the rounds; CPU in µs a request', columns, rows }));
+  return 0;
 }
 
 const { values, positionals } = parseArgs({
@@ -117,18 +117,4 @@ if (other === undefined || positionals.length > 1 || !isPlan || !(plan.seconds >
   process.exit(2);
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'svc-bench-'));
-chmodSync(directory, 0o755);
-async function end(exitCode: number): Promise<never> {
-  await stopAllProcesses();
-  rmSync(directory, { recursive: true, force: true });
-  process.exit(exitCode);
-}
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void end(130));
-compare(other, plan, directory).then(
-  () => end(0),
-  (error: unknown) => {
-    console.error(error instanceof Error ? error.message : error);
-    return end(1);
-  },
-);
+runInFolder((directory) => compare(other, plan, directory), console.error);

@@ -3,13 +3,12 @@
  * loopback, and prints a Markdown report with the goals beside the figures. Exits 1 when an answer was wrong, a section failed
  * or the books are not clean; a goal that is not met is reported and does not fail the run.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runBench } from './bench-run.ts';
 import type { Section } from './context.ts';
+import { EXIT_CODE_FAILED, runInFolder } from './folder.ts';
 import { type BenchOptions, readOptions } from './options.ts';
-import { stopAllProcesses } from './processes.ts';
 import { closedLoop } from './sections/closed-loop.ts';
 import { coldStart } from './sections/cold-start.ts';
 import { engine } from './sections/engine.ts';
@@ -32,8 +31,6 @@ const SECTIONS: readonly Section[] = [
   images,
 ];
 const LAST_SECTIONS: readonly Section[] = [coldStart];
-const EXIT_CODE_INTERRUPTED = 130;
-const EXIT_CODE_FAILED = 1;
 
 function chosen(sections: readonly Section[], options: BenchOptions): Section[] {
   return sections.filter((section) => {
@@ -86,31 +83,4 @@ try {
   process.exit(2);
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'svc-bench-'));
-// PostgreSQL does not run as root: its user must be able to enter the folder.
-chmodSync(directory, 0o755);
-
-let isEnding = false;
-async function end(exitCode: number): Promise<void> {
-  if (isEnding) return;
-  isEnding = true;
-  await stopAllProcesses();
-  if (exitCode === EXIT_CODE_FAILED) say(`logs kept in ${directory}`);
-  else rmSync(directory, { recursive: true, force: true });
-  process.exit(exitCode);
-}
-
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => {
-    say(`${signal}: stopping everything`);
-    void end(EXIT_CODE_INTERRUPTED);
-  });
-}
-
-main(options, directory).then(
-  (exitCode) => end(exitCode),
-  (error: unknown) => {
-    if (!isEnding) console.error(error instanceof Error ? error.message : error);
-    return end(EXIT_CODE_FAILED);
-  },
-);
+runInFolder((directory) => main(options, directory), say);
