@@ -13,10 +13,11 @@ import { LoadGenerator } from './load-generator.ts';
 import { startMock } from './mock.ts';
 import { format, renderTable } from './report.ts';
 import type { Service as ServiceOf } from './service.ts';
-import { startDatabase, startRedis } from './stores.ts';
+import { setCommitDelay, startDatabase, startRedis } from './stores.ts';
 import { MODELS } from './wire.ts';
 
-const USAGE = 'usage: npm run bench:against -- FOLDER [--connections 50,200] [--rounds 9] [--seconds 3]';
+const USAGE =
+  'usage: npm run bench:against -- FOLDER [--connections 50,200] [--rounds 9] [--seconds 3] [--flush-ms 0]';
 const ACCOUNT_COUNT = 40;
 const FIRST_WARM_UP = { connections: 50, seconds: 12 };
 const WARM_UP_SECONDS = 0.7;
@@ -32,6 +33,7 @@ async function startContender(
   root: string,
   mockBaseUrl: string,
   parentDirectory: string,
+  flushMs: number,
 ): Promise<Contender> {
   const directory = join(parentDirectory, name);
   mkdirSync(directory);
@@ -43,6 +45,7 @@ async function startContender(
   };
   const options = { database, redis, mockBaseUrl, directory, accountCount: ACCOUNT_COUNT };
   const service = await Service.start(options);
+  if (flushMs > 0) await setCommitDelay(database, flushMs * 1000);
   const pids = new Map([...service.pids, ['postgres', database.postgresPid]]);
   if (redis.process !== undefined) pids.set('redis', redis.process.pid);
   return { target: { name, label: name, load: service.target() }, pids };
@@ -57,13 +60,13 @@ function row(connections: number, { target, pids }: Contender, rounds: Rounds | 
 
 async function compare(
   other: string,
-  plan: { connections: readonly number[]; rounds: number; seconds: number },
+  plan: { connections: readonly number[]; rounds: number; seconds: number; flushMs: number },
   directory: string,
 ): Promise<number> {
   const { process: mock, baseUrl: mockBaseUrl } = await startMock(directory);
   const contenders = [
-    await startContender('this', resolve(import.meta.dirname, '..'), mockBaseUrl, directory),
-    await startContender('other', resolve(other), mockBaseUrl, directory),
+    await startContender('this', resolve(import.meta.dirname, '..'), mockBaseUrl, directory, plan.flushMs),
+    await startContender('other', resolve(other), mockBaseUrl, directory, plan.flushMs),
   ];
   const load = await LoadGenerator.start(directory);
   const watched = new Map([
@@ -103,16 +106,18 @@ const { values, positionals } = parseArgs({
     connections: { type: 'string', default: '50,200' },
     rounds: { type: 'string', default: '9' },
     seconds: { type: 'string', default: '3' },
+    'flush-ms': { type: 'string', default: '0' },
   },
 });
 const plan = {
   connections: values.connections.split(',').map(Number),
   rounds: Number(values.rounds),
   seconds: Number(values.seconds),
+  flushMs: Number(values['flush-ms']),
 };
 const [other] = positionals;
 const isPlan = [...plan.connections, plan.rounds].every((count) => Number.isInteger(count) && count > 0);
-if (other === undefined || positionals.length > 1 || !isPlan || !(plan.seconds > 0)) {
+if (other === undefined || positionals.length > 1 || !isPlan || !(plan.seconds > 0) || !(plan.flushMs >= 0)) {
   console.error(USAGE);
   process.exit(2);
 }

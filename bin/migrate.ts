@@ -1,6 +1,7 @@
 /**
  * Brings a database up to date: the queue engine's tables, our migrations in order, then every function file and the grants,
- * which are applied whole each time. One migrator at a time, guarded by an advisory lock; safe to run again.
+ * which are applied whole each time. One migrator at a time, guarded by an advisory lock; safe to run again. Ours is one
+ * transaction: who calls a function meanwhile finds it and the tables below it both as they were, or both as they are now.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import pg from 'pg';
 const SQL_DIR = join(import.meta.dirname, '..', 'sql');
 const LOCK = "select pg_advisory_lock(hashtext('svc.migrate'))";
 const UNLOCK = "select pg_advisory_unlock(hashtext('svc.migrate'))";
+const TRANSACTION_COMMAND = /^\s*(?:begin|commit|rollback)\s*;?\s*$/i;
 
 const SILENT_LOGGER = new Logger(() => () => {});
 
@@ -30,8 +32,9 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   try {
     await client.query(LOCK);
     await runMigrations({ connectionString: databaseUrl, logger: SILENT_LOGGER });
+    await client.query('begin');
     const done = await runner({
-      dbClient: client,
+      dbClient: withoutTransactions(client),
       dir: join(SQL_DIR, 'migrations'),
       direction: 'up',
       schema: 'public',
@@ -42,7 +45,6 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
       singleTransaction: true,
       log: () => {},
     });
-    await client.query('begin');
     // SQL functions may name others that come later in the alphabet
     await client.query('set local check_function_bodies = off');
     for (const file of await sqlFiles(join(SQL_DIR, 'functions'))) await applyFile(client, file);
@@ -54,6 +56,17 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
   } finally {
     await client.end();
   }
+}
+
+/** The same session; what would begin or end a transaction is left out. */
+function withoutTransactions(client: pg.Client): pg.Client {
+  const session: pg.Client = Object.create(client);
+  const query = async (statement: string | pg.QueryConfig, values?: unknown[]): Promise<unknown> => {
+    const text = typeof statement === 'string' ? statement : statement.text;
+    return TRANSACTION_COMMAND.test(text) ? undefined : await client.query(statement, values);
+  };
+  session.query = query as pg.Client['query'];
+  return session;
 }
 
 /** Every function file, in the order of their paths. */

@@ -10,6 +10,8 @@ import { makePool, type Pool } from '../../core/database.ts';
 import { makeSecret } from '../../core/keys.ts';
 
 export const TEMPLATE_DATABASE = 'svc_template';
+/** PostgreSQL's own, in which there is nothing. */
+export const EMPTY_DATABASE = 'template0';
 
 export interface TestDatabase {
   readonly url: string;
@@ -18,12 +20,12 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** About 50 ms. The caller drops it. */
-export async function makeTestDatabase(): Promise<TestDatabase> {
+/** About 50 ms. The caller drops it. `template`: what it is a copy of. */
+export async function makeTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
   const templateUrl = process.env.SVC_TEST_POSTGRES_URL;
   if (templateUrl === undefined) throw new Error('no PostgreSQL: run the tests with mocha and .mocharc.yaml');
   const name = `svc_${randomUUID().replaceAll('-', '')}`;
-  await administer(templateUrl, `create database ${name} template ${TEMPLATE_DATABASE}`);
+  await administer(templateUrl, `create database ${name} template ${template}`);
   const url = replaceDatabase(templateUrl, name);
   const pool = await makePool({
     databaseUrl: url,
@@ -43,14 +45,14 @@ export async function makeTestDatabase(): Promise<TestDatabase> {
 }
 
 /** Lends the surrounding `describe` a database: made before its first test, dropped after its last. */
-export function withDatabase(): Pick<TestDatabase, 'url' | 'pool'> {
+export function withDatabase(template = TEMPLATE_DATABASE): Pick<TestDatabase, 'url' | 'pool'> {
   let database: TestDatabase | undefined;
   const lent = (): TestDatabase => {
     if (database === undefined) throw new Error('the database exists only while tests run');
     return database;
   };
   before('clone a database', async function () {
-    database = await makeTestDatabase();
+    database = await makeTestDatabase(template);
     // Added now, so that it comes after every `after` of the file: what uses the database stops before it goes.
     this.test?.parent?.afterAll('drop the database', async () => {
       await database?.drop();
