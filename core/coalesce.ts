@@ -11,6 +11,8 @@ export interface CoalescerOptions<Item, Result> {
   readonly take?: (items: readonly Item[]) => number;
   /** Batches under way at once. */
   readonly maxInFlight: number;
+  /** A batch has items of one key only, and no other of that key is under way beside it: who comes later lets others pass. */
+  readonly keyOf?: (item: Item) => string;
 }
 
 export interface Coalescer<Item, Result> {
@@ -32,7 +34,27 @@ export function makeCoalescer<Item, Result>(
   let waiting: Waiting<Item, Result>[] = [];
   let inFlight = 0;
   let isScheduled = false;
+  const busyKeys = new Set<string>();
   const idle: (() => void)[] = [];
+
+  /** Takes the next batch out of what waits; none where all of it belongs to keys under way. */
+  function takeBatch(): Waiting<Item, Result>[] {
+    const { keyOf, take, maxBatch } = options;
+    let candidates = waiting;
+    if (keyOf !== undefined) {
+      const first = waiting.find(({ item }) => !busyKeys.has(keyOf(item)));
+      candidates = first === undefined ? [] : waiting.filter(({ item }) => keyOf(item) === keyOf(first.item));
+    }
+    let batch = candidates.slice(0, maxBatch);
+    if (take !== undefined && batch.length > 0) {
+      batch = batch.slice(0, Math.max(1, take(batch.map(({ item }) => item))));
+    }
+    waiting =
+      candidates === waiting
+        ? waiting.slice(batch.length)
+        : waiting.filter((entry) => !batch.includes(entry));
+    return batch;
+  }
 
   function schedule(): void {
     if (isScheduled || inFlight >= options.maxInFlight || waiting.length === 0) return;
@@ -43,14 +65,12 @@ export function makeCoalescer<Item, Result>(
   function flush(): void {
     isScheduled = false;
     if (inFlight >= options.maxInFlight || waiting.length === 0) return;
-    let batch = waiting.slice(0, options.maxBatch);
-    let items = batch.map((entry) => entry.item);
-    if (options.take !== undefined) {
-      const count = Math.max(1, options.take(items));
-      batch = batch.slice(0, count);
-      items = items.slice(0, count);
-    }
-    waiting = waiting.slice(batch.length);
+    const batch = takeBatch();
+    const [first] = batch;
+    if (first === undefined) return;
+    const items = batch.map(({ item }) => item);
+    const key = options.keyOf?.(first.item);
+    if (key !== undefined) busyKeys.add(key);
     inFlight += 1;
     options
       .run(items)
@@ -66,6 +86,7 @@ export function makeCoalescer<Item, Result>(
       )
       .finally(() => {
         inFlight -= 1;
+        if (key !== undefined) busyKeys.delete(key);
         schedule();
         if (inFlight > 0 || waiting.length > 0) return;
         for (const resolve of idle.splice(0)) resolve();

@@ -38,7 +38,7 @@ export interface Ingress {
 
 const POOL_SIZE = 10;
 /** One connection for each lane of submit, which lists and key look-ups cannot take away. */
-const SUBMIT_POOL_SIZE = 4;
+const SUBMIT_POOL_SIZE = 5;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A balance that somebody has locked: its account alone is to wait. */
 const SUBMIT_LOCK_TIMEOUT_MS = 2_000;

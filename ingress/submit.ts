@@ -4,6 +4,7 @@
  * Large inputs go by a lane of their own, and so do requests that held up or failed a batch: the others do not wait for them.
  * Most requests have nothing to check but a balance of purchased AP: they are tried in a lane that does only that.
  */
+import { makeAside } from '../core/aside.ts';
 import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
 import {
   isConnectionError,
@@ -55,52 +56,24 @@ interface Item {
   readonly inputBytes: number;
   /** A call with it ended without an answer. */
   mayBeCommitted: boolean;
-  /** When it was put aside. */
-  asideSince: number;
 }
 
-/** `pool`: of submit's own, at least four connections (one a lane), with a lock timeout. */
+/** `pool`: of submit's own, at least five connections (one a lane, two aside), with a lock timeout. */
 export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
   const books: Books = { pool, initialGrantAp };
   const lane = { maxBatch: MAX_BATCH, maxInFlight: 1 };
-  const putBack = async (item: Item): Promise<Row> => await aside.add(item);
-  const aside: Coalescer<Item, Row | Promise<Row>> = makeCoalescer({
-    ...lane,
-    take: countOfOneAccount,
-    run: (batch) => runAside(books, batch, putBack),
+  const aside = makeAside<Item, Row>({
+    maxBatch: MAX_BATCH,
+    accountOf: ({ submission }) => submission.accountId,
+    take: countWithinBytes,
+    run: (batch) => runBatch(books, batch, trySubmit),
+    patienceMs: LOCK_PATIENCE_MS,
+    tooLong: (cause) => new ServiceError('generation_failed', {}, { cause, retryAfterSeconds: 2 }),
   });
-  /** How many requests of an account are aside: while there are any, its next ones go there too. */
-  const asideByAccount = new Map<string, number>();
-
-  async function putAside(item: Item): Promise<Row> {
-    const { accountId } = item.submission;
-    item.asideSince = Date.now();
-    asideByAccount.set(accountId, (asideByAccount.get(accountId) ?? 0) + 1);
-    try {
-      return await putBack(item);
-    } finally {
-      const left = (asideByAccount.get(accountId) ?? 1) - 1;
-      if (left === 0) asideByAccount.delete(accountId);
-      else asideByAccount.set(accountId, left);
-    }
-  }
 
   type RunBatch = (batch: readonly Item[]) => Promise<(Row | Promise<Row>)[]>;
   const makeLane = (run: RunBatch): Coalescer<Item, Row | Promise<Row>> =>
-    makeCoalescer({
-      ...lane,
-      take: countWithinBytes,
-      async run(batch): Promise<(Row | Promise<Row>)[]> {
-        try {
-          return await run(batch);
-        } catch (error) {
-          // what the database cannot take, or takes too long over, must not refuse or hold up its neighbours
-          const isShared = batch.length > 1 && !isConnectionError(error);
-          if (!isShared && !isTimeoutError(error)) throw error;
-          return batch.map(putAside);
-        }
-      },
-    });
+    makeCoalescer({ ...lane, take: countWithinBytes, run: aside.guard(run) });
   const runHere: RunBatch = (batch) => runBatch(books, batch, trySubmit);
   const small = makeLane(runHere);
   const large = makeLane(runHere);
@@ -118,10 +91,9 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
   async function submit(submission: Submission): Promise<Submitted> {
     const inputJson = JSON.stringify(submission.input) ?? 'null';
     const inputBytes = Buffer.byteLength(inputJson);
-    const item: Item = { submission, inputJson, inputBytes, mayBeCommitted: false, asideSince: 0 };
+    const item: Item = { submission, inputJson, inputBytes, mayBeCommitted: false };
     try {
-      const isAside = asideByAccount.has(submission.accountId);
-      const row = isAside ? await putAside(item) : await laneOf(item).add(item);
+      const row = await (aside.has(submission.accountId) ? aside.add(item) : laneOf(item).add(item));
       return toResult(row, submission);
     } catch (error) {
       const row = item.mayBeCommitted ? await findOut(pool, submission) : undefined;
@@ -147,43 +119,9 @@ function countWithinBytes(items: readonly Item[]): number {
   return end < 0 ? items.length : end;
 }
 
-function countOfOneAccount(items: readonly Item[]): number {
-  const end = items.findIndex((item) => item.submission.accountId !== items[0]?.submission.accountId);
-  return countWithinBytes(end < 0 ? items : items.slice(0, end));
-}
-
 interface Books {
   readonly pool: Pool;
   readonly initialGrantAp: number;
-}
-
-/**
- * One account's requests, after they failed or held up others. A balance that is still locked sends them to the end of the lane
- * (`again`): who stands behind them waits for one lock timeout.
- */
-async function runAside(
-  books: Books,
-  batch: readonly Item[],
-  again: (item: Item) => Promise<Row>,
-): Promise<(Row | Promise<Row>)[]> {
-  try {
-    return await runBatch(books, batch, trySubmit);
-  } catch (error) {
-    if (isTimeoutError(error)) return batch.map((item) => (isPatient(item) ? again(item) : tooLong(error)));
-    if (batch.length === 1 || isConnectionError(error)) throw error;
-    const singles = await Promise.allSettled(batch.map((item) => runBatch(books, [item], trySubmit)));
-    return singles.map((single) =>
-      single.status === 'fulfilled' ? (single.value[0] as Row) : Promise.reject(single.reason),
-    );
-  }
-}
-
-function isPatient(item: Item): boolean {
-  return Date.now() < item.asideSince + LOCK_PATIENCE_MS;
-}
-
-function tooLong(cause: unknown): Promise<never> {
-  return Promise.reject(new ServiceError('generation_failed', {}, { cause, retryAfterSeconds: 2 }));
 }
 
 /** One call of the database with these requests. */

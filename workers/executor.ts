@@ -3,7 +3,6 @@
  * what happens around it - deadlines, aborts, void on failure, who may end a request - happens here, once for all areas.
  */
 import type { JobHelpers, Task } from 'graphile-worker';
-import type { Coalescer } from '../core/coalesce.ts';
 import type { Config } from '../core/config.ts';
 import type { Pool } from '../core/database.ts';
 import { ServiceError } from '../core/errors.ts';
@@ -16,7 +15,7 @@ import type { RunAssets } from './assets.ts';
 import { findState, loadInput } from './data/requests.ts';
 import { ProviderError } from './providers/provider.ts';
 import { Run } from './run.ts';
-import type { Settled, Settlement } from './settle.ts';
+import type { Settlement, Settler } from './settle.ts';
 import type { Outcome, PaidTask } from './task.ts';
 
 export interface ExecutorOptions {
@@ -25,7 +24,7 @@ export interface ExecutorOptions {
   readonly pool: Pool;
   readonly bus: Bus;
   readonly logger: Logger;
-  readonly settler: Coalescer<Settlement, Settled>;
+  readonly settler: Settler;
   readonly active: ActiveRuns;
   readonly assets: Pick<RunAssets, 'discardInputs'>;
 }
@@ -179,6 +178,7 @@ async function settle(
   const lastEvents = outcome.kind === 'succeeded' ? (outcome.lastEvents ?? []) : [];
   const settled = await options.settler.add({
     requestId: payload.id,
+    accountId: payload.accountId,
     state: outcome.kind,
     costAp: outcome.kind === 'failed' ? 0 : outcome.costAp,
     usage: outcome.kind === 'failed' ? undefined : outcome.usage,

@@ -1,15 +1,19 @@
 /**
  * Settling: how a request ended goes on the books together with the others of this moment. The database decides who ends a
  * request; a worker that comes second is told so. While the database is away settlements wait for it, since the work is done.
+ * What held up or failed a batch goes aside: the others do not wait for a balance that somebody has locked.
  */
+
+import { makeAside } from '../core/aside.ts';
 import { type AssetFile, assetFileToJson } from '../core/assets/files.ts';
-import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
-import { isConnectionError, isTransientError, type Pool } from '../core/database.ts';
+import { makeCoalescer } from '../core/coalesce.ts';
+import { isConnectionError, isTimeoutError, isTransientError, type Pool } from '../core/database.ts';
 import type { ErrorDetails } from '../core/errors.ts';
 import type { FinalState } from '../core/relay/frames.ts';
 
 export interface Settlement {
   readonly requestId: string;
+  readonly accountId: string;
   readonly state: FinalState;
   readonly costAp: number;
   readonly usage?: Readonly<Record<string, unknown>> | undefined;
@@ -44,17 +48,56 @@ const SETTLE = {
   text: 'select request_id, is_settled, state, cost_ap from app.settle_requests($1, $2)',
 };
 const MAX_BATCH = 100;
+/** Of the answers that are stored; one that is larger goes alone. The driver has a batch in memory several times. */
+const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024;
 const OUTAGE_PATIENCE_MS = 60_000;
+const LOCK_PATIENCE_MS = 60_000;
 const RETRY_DELAY_MS = 250;
 
-export function makeSettler(pool: Pool): Coalescer<Settlement, Settled> {
-  return makeCoalescer<Settlement, Settled>({
-    run: (batch) => settleBatch(pool, batch),
-    maxBatch: MAX_BATCH,
-    maxInFlight: 1,
-  });
+export interface Settler {
+  add(settlement: Settlement): Promise<Settled>;
+  /** Resolves when nothing is waiting or under way. */
+  drain(): Promise<void>;
 }
 
+/** `pool`: with a lock timeout. */
+export function makeSettler(pool: Pool): Settler {
+  const run = (batch: readonly Settlement[]): Promise<Settled[]> => settleBatch(pool, batch);
+  const aside = makeAside<Settlement, Settled>({
+    maxBatch: MAX_BATCH,
+    accountOf: ({ accountId }) => accountId,
+    take: countWithinSize,
+    run,
+    patienceMs: LOCK_PATIENCE_MS,
+    tooLong: (cause) => new Error('a balance stayed locked while a request was to be settled', { cause }),
+  });
+  const lane = makeCoalescer<Settlement, Settled | Promise<Settled>>({
+    maxBatch: MAX_BATCH,
+    maxInFlight: 1,
+    take: countWithinSize,
+    run: aside.guard(run),
+  });
+  return {
+    async add(settlement) {
+      return await (aside.has(settlement.accountId) ? aside.add(settlement) : lane.add(settlement));
+    },
+    async drain() {
+      await lane.drain();
+      await aside.drain();
+    },
+  };
+}
+
+function countWithinSize(batch: readonly Settlement[]): number {
+  let characters = 0;
+  const end = batch.findIndex(({ result }) => {
+    characters += result?.body.length ?? 0;
+    return characters > MAX_BATCH_CHARACTERS;
+  });
+  return end < 0 ? batch.length : end;
+}
+
+/** Outlives outages and deadlocks; throws what the database says of the batch, and timeouts at once. */
 async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Settled[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
   const ids = batch.map(({ requestId }) => requestId).sort();
@@ -72,11 +115,7 @@ async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Se
         return { isSettled: row.is_settled, state: row.state, costAp: row.cost_ap };
       });
     } catch (error) {
-      // one settlement the database cannot take, or not now, must not keep its neighbours off the books
-      if (batch.length > 1 && !isConnectionError(error)) {
-        return (await Promise.all(batch.map((one) => settleBatch(pool, [one])))).flat();
-      }
-      const mayPass = isConnectionError(error) || isTransientError(error);
+      const mayPass = isConnectionError(error) || (isTransientError(error) && !isTimeoutError(error));
       if (!mayPass || Date.now() >= deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
     }

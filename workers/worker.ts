@@ -37,8 +37,8 @@ export interface Worker {
 
 const POOL_SIZE = 6;
 const STATEMENT_TIMEOUT_MS = 30_000;
-/** A balance somebody holds locked: the others of the batch are settled without it. */
-const LOCK_TIMEOUT_MS = 3000;
+/** A balance somebody holds locked (otherwise for the length of a commit): the others of the batch are settled without it. */
+const LOCK_TIMEOUT_MS = 1000;
 /** Whether the queue is due for a vacuum is looked up this often: it is after half a second of full load. */
 const VACUUM_LOOK_MS = 2000;
 /** How long jobs may finish after SIGTERM before they are stopped and left to another worker. */

@@ -8,6 +8,7 @@ function makeHeld(options: {
   maxBatch: number;
   maxInFlight: number;
   take?: (items: readonly number[]) => number;
+  keyOf?: (item: number) => string;
 }) {
   const batches: { readonly items: readonly number[]; finish(): void; fail(error: Error): void }[] = [];
   const arrivals: (() => void)[] = [];
@@ -67,6 +68,22 @@ describe('a coalescer', () => {
     (await held.batch(2)).finish();
     (await held.batch(3)).finish();
     expect(await Promise.all(all)).to.deep.equal(['answer 9', 'answer 1', 'answer 2', 'answer 3']);
+  });
+
+  it('keeps keys apart, and lets others pass one that is under way', async () => {
+    const held = makeHeld({ maxBatch: 2, maxInFlight: 2, keyOf: (item) => String(item % 2) });
+    const all = [1, 3, 2, 5, 4, 6].map((item) => held.coalescer.add(item));
+    expect((await held.batch(0)).items).to.deep.equal([1, 3]);
+    expect((await held.batch(1)).items).to.deep.equal([2, 4]);
+    (await held.batch(1)).finish();
+    expect((await held.batch(2)).items).to.deep.equal([6]);
+    (await held.batch(2)).finish();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(held.count()).to.equal(3); // 5 waits for 1 and 3
+    (await held.batch(0)).finish();
+    expect((await held.batch(3)).items).to.deep.equal([5]);
+    (await held.batch(3)).finish();
+    expect(await Promise.all(all)).to.have.lengthOf(6);
   });
 
   it('tells every item of a batch that it failed, and goes on', async () => {
