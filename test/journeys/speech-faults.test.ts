@@ -239,14 +239,28 @@ describe('speech while it is made', () => {
     expect(all.subarray(0, LONG.length).equals(LONG)).to.equal(true);
   }).timeout(20_000);
 
-  it('that is cancelled is cut off, stops its provider, and costs nothing', async () => {
+  it('that is cancelled is cut off, stops its provider, and is charged, since it was heard', async () => {
     service.upstream.programNext(audio(PARTS, { hang: PARTS.length }));
     const speech = await openSpeech(service, caller);
     await speech.readUntil(1000);
     const { json } = await service.post(`/v1/requests/${speech.id}/cancel`, caller);
-    expect(json).to.include({ status: 'cancelled', ap_cost: 0 });
+    expect(json).to.include({ status: 'cancelled', ap_cost: COST_AP });
     expect(await outcomeOf(speech.readAll())).to.equal('cut');
     await service.upstream.calls[0]?.aborted;
+    expect(await charges()).to.deep.equal([COST_AP]);
+  });
+
+  it('that is cancelled before anything was heard costs nothing', async () => {
+    service.upstream.programNext(audio(PARTS, { hang: 0 }));
+    const accepted = await service.post('/v1/audio/speech', {
+      ...caller,
+      body: { input: 'Never mind', voice: MOCKED_VOICE },
+      headers: { prefer: 'respond-async' },
+    });
+    const call = await service.upstream.waitForCall();
+    const { json } = await service.post(`/v1/requests/${accepted.json.id}/cancel`, caller);
+    expect(json).to.include({ status: 'cancelled', ap_cost: 0 });
+    await call.aborted;
     expect(await charges()).to.deep.equal([]);
   });
 

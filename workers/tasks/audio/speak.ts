@@ -48,6 +48,22 @@ export function makeSpeechTask(options: SpeechTaskOptions): PaidTask<SpeechJobIn
 }
 
 async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptions): Promise<Outcome> {
+  const isHeard = () => run.payload.ingressId !== null && run.eventCount > 0;
+  try {
+    return await speak(run, input, options, isHeard);
+  } catch (error) {
+    // what its caller stops was given to the provider whole, and what was heard of it cannot be taken back: it is paid for
+    if (run.abortCause !== 'client_gone' || !isHeard()) throw error;
+    return { kind: 'cancelled', costAp: input.costAp, usage: usageView(input) };
+  }
+}
+
+async function speak(
+  run: Run,
+  input: SpeechJobInput,
+  options: SpeechTaskOptions,
+  isHeard: () => boolean,
+): Promise<Outcome> {
   const { modelId } = run.payload;
   const { file, lastEvents, provider } = await options.routes.call(
     { modelId, isTest: input.isTest, signal: run.signal, provider: input.provider },
@@ -72,7 +88,7 @@ async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptio
         throw error;
       }
     },
-    () => run.payload.ingressId !== null && run.eventCount > 0,
+    isHeard,
   );
   run.signal.throwIfAborted();
   const result: SpeechResult = {
@@ -87,13 +103,17 @@ async function perform(run: Run, input: SpeechJobInput, options: SpeechTaskOptio
   return {
     kind: 'succeeded',
     costAp: input.costAp,
-    usage: { characters: input.characters, voice: input.voice, format: input.format, bytes: file.bytes },
+    usage: { ...usageView(input), bytes: file.bytes },
     provider,
     body: JSON.stringify(result),
     lastEvents,
     assets: [file],
     cacheKey: input.cacheKey,
   };
+}
+
+function usageView({ characters, voice, format }: SpeechJobInput): Record<string, unknown> {
+  return { characters, voice, format };
 }
 
 async function* fromFirst(
