@@ -210,6 +210,22 @@ describe('the sandbox chat provider', () => {
     }
   });
 
+  it('refuses answers that would fill the memory, and names the parameter', async () => {
+    const refusalOf = async (body: Record<string, unknown>) => {
+      const asked = call('[[sandbox:words=10000]]', body, 20_000);
+      const whole = (await failureOf(chat.complete(asked))) as ProviderError;
+      const streamed = (await failureOf(collect(chat.stream(asked)))) as ProviderError;
+      expect(streamed.message).to.equal(whole.message);
+      expect(whole.kind).to.equal('rejected');
+      expect(whole.publicMessage).to.match(/^\[sandbox\] All choices together/);
+      return whole.param;
+    };
+    expect(await refusalOf({ n: 16, logprobs: true, top_logprobs: 20 })).to.equal('top_logprobs');
+    expect(await refusalOf({ n: 1, logprobs: true, top_logprobs: 20 })).to.equal('top_logprobs');
+    expect(await refusalOf({ n: 128 })).to.equal('n');
+    expect((await answer('[[sandbox:words=10000]]', { n: 16 }, 20_000)).choices).to.have.length(16);
+  });
+
   it('answers one of the tokens that a logit bias forces, with probabilities over all of them', async () => {
     const { encode } = await loadTokenizer();
     const labels = ['A', 'B', 'C'];

@@ -3,6 +3,7 @@
  * content only; the wire shapes are in `wire.ts`.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ProviderError } from '../provider.ts';
 import type { Tokenizer } from '../tokens.ts';
 import { parseDirectives } from './directives.ts';
 import { hashOf } from './random.ts';
@@ -12,6 +13,10 @@ import { sampleOfSchema } from './schema.ts';
 const ECHO_CHARACTERS = 2_000;
 /** A bias from here up makes a token practically certain; the convention's scale ends at 100. */
 const FORCING_BIAS = 50;
+/** Of all choices together: each is an object of its own, 60 bytes on the wire and several times that in memory. */
+const MAX_LOGPROBS = 200_000;
+/** Of all choices together, in UTF-8: with the escapes of JSON an answer stays within about 2 MB. */
+const MAX_TEXT_BYTES = 1_000_000;
 const WORDS = [
   'alpha',
   'beta',
@@ -53,19 +58,48 @@ export interface Choice {
   readonly forcedTokens: readonly string[];
 }
 
-/** One choice a turn of the event loop: many long ones must not hold up the rest of the worker. */
+/**
+ * One choice a turn of the event loop: many long ones must not hold up the rest of the worker. What they are together is added up
+ * as they are made, since a short body can ask for gigabytes: an answer above the limits is rejected, not cut.
+ */
 export async function makeChoices(
   body: Fields,
   outputCapTokens: number,
   tokenizer: Tokenizer,
 ): Promise<Choice[]> {
   const count = typeof body.n === 'number' ? body.n : 1;
+  const logprobsPerToken = logprobsPerTokenOf(body);
   const choices: Choice[] = [];
+  let textBytes = 0;
+  let logprobs = 0;
   while (choices.length < count) {
     if (choices.length > 0) await nextTurn();
-    choices.push(makeChoice(body, choices.length, outputCapTokens, tokenizer));
+    const choice = makeChoice(body, choices.length, outputCapTokens, tokenizer);
+    textBytes += textBytesOf(choice);
+    if (textBytes > MAX_TEXT_BYTES) throw tooMuch(count > 1 ? 'n' : 'tools', 'text');
+    if (choice.content !== null) logprobs += choice.tokens * logprobsPerToken;
+    if (logprobs > MAX_LOGPROBS)
+      throw tooMuch(logprobsPerToken > 1 ? 'top_logprobs' : 'logprobs', 'log-probabilities');
+    choices.push(choice);
   }
   return choices;
+}
+
+/** The token's own, and those it is compared with. */
+function logprobsPerTokenOf(body: Fields): number {
+  if (body.logprobs !== true) return 0;
+  return 1 + (typeof body.top_logprobs === 'number' ? body.top_logprobs : 0);
+}
+
+function textBytesOf({ content, toolCalls }: Choice): number {
+  return toolCalls.reduce((sum, call) => sum + Buffer.byteLength(call.input), Buffer.byteLength(content ?? ''));
+}
+
+function tooMuch(param: string, what: string): ProviderError {
+  return new ProviderError('rejected', 'An answer beyond the sandbox.', {
+    publicMessage: `[sandbox] All choices together would have more ${what} than the sandbox makes: lower ${param}, or ask for a shorter answer.`,
+    param,
+  });
 }
 
 function makeChoice(body: Fields, index: number, outputCapTokens: number, tokenizer: Tokenizer): Choice {

@@ -41,20 +41,19 @@ export function logprobsOf(
   topCount: number,
 ): Record<string, unknown> {
   const content = pieces.map((piece) => {
-    const likely = likelihoods(piece.text, choice.forcedTokens);
-    const chosen = likely.find((entry) => entry.token === piece.text) ?? likely[0];
-    return { ...chosen, top_logprobs: likely.slice(0, topCount) };
+    const likely = likelihoods(piece.text, choice.forcedTokens, topCount);
+    return { ...likely[0], top_logprobs: likely.slice(0, topCount) };
   });
   return { content, refusal: null };
 }
 
 /** Most likely first. The answer has at least half; the others share what is left, each half of the one before. */
-function likelihoods(token: string, forcedTokens: readonly string[]): Logprob[] {
+function likelihoods(token: string, forcedTokens: readonly string[], topCount: number): Logprob[] {
   const others = (forcedTokens.length > 0 ? forcedTokens : OTHERS).filter((other) => other !== token);
   const chosen = others.length === 0 ? 1 : LEAST_CHOSEN + CHOSEN_SPAN * fractionOf(token);
   let left = 1 - chosen;
   const entries = [entry(token, chosen)];
-  for (const other of others) {
+  for (const other of others.slice(0, Math.max(0, topCount - 1))) {
     left /= 2;
     entries.push(entry(other, left));
   }
