@@ -160,6 +160,27 @@ describe('the sandbox chat provider', () => {
       );
     });
 
+    it('take as long for many choices as for one, and are made no further than the cap', async () => {
+      const wide = { type: 'array', minItems: 2_000, items: { type: 'integer' } };
+      const one = [tool('tool_0', { type: 'object', properties: { list: wide }, required: ['list'] })];
+      const many = Array.from({ length: 512 }, (_, index) => tool(`tool_${index}`, wide));
+      const said = many.map((made) => made.function.name).join(' ');
+      const startedAt = performance.now();
+      const { choices } = await answer(said, { tools: many, n: 128 }, 50);
+      expect(performance.now() - startedAt).to.be.below(2_000);
+      const ids = choices.map((made) => (made.message as Message).tool_calls?.[0]?.id);
+      expect(new Set(ids).size).to.equal(128);
+      expect((await failureOf(answer(said, { tools: many }, 100_000))) as ProviderError).to.include({
+        kind: 'rejected',
+        publicMessage: '[sandbox] The JSON schema asks for a larger or deeper value than the sandbox makes.',
+      });
+      const whole = await answer('tool_0', { tools: one, n: 8 }, 100_000);
+      expect(
+        new Set(whole.choices.map((made) => (made.message as Message).tool_calls?.[0]?.function.arguments))
+          .size,
+      ).to.equal(1);
+    });
+
     it('may be custom ones', async () => {
       const { message } = await answer('run sql_query now', {
         tools: [{ type: 'custom', custom: { name: 'sql_query' } }],

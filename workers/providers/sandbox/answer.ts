@@ -5,15 +5,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ProviderError } from '../provider.ts';
 import type { Tokenizer } from '../tokens.ts';
-import { parseDirectives } from './directives.ts';
+import { type Directives, parseDirectives } from './directives.ts';
 import { hashOf } from './random.ts';
-import { sampleOfSchema } from './schema.ts';
+import { type SampleBudget, sampleOfSchema } from './schema.ts';
 
 /** Of the user's words repeated in the answer. */
 const ECHO_CHARACTERS = 2_000;
 /** A bias from here up makes a token practically certain; the convention's scale ends at 100. */
 const FORCING_BIAS = 50;
-/** Of all choices together: each is an object of its own, 60 bytes on the wire and several times that in memory. */
+/** Of all choices together: each is an object of its own, 70 bytes on the wire and several times that in memory. */
 const MAX_LOGPROBS = 200_000;
 /** Of all choices together, in UTF-8: with the escapes of JSON an answer stays within about 2 MB. */
 const MAX_TEXT_BYTES = 1_000_000;
@@ -58,6 +58,28 @@ export interface Choice {
   readonly forcedTokens: readonly string[];
 }
 
+/** A text that several choices may say. */
+interface Spoken {
+  readonly text: string;
+  readonly pieces: readonly Piece[];
+}
+
+/** What the choices of one request share, so that nothing is read, sampled or taken apart again for each. */
+interface Request {
+  readonly body: Fields;
+  /** Of the last user message, whose hash is as good in an id as itself. */
+  readonly directives: Directives;
+  readonly saidHash: number;
+  readonly forcedTokens: readonly string[];
+  readonly calledTools: readonly Fields[];
+  readonly outputCapTokens: number;
+  readonly tokenizer: Tokenizer;
+  /** Of all schemas together. */
+  readonly budget: SampleBudget;
+  /** By the tool, or by the answer's format. */
+  readonly samples: Map<Fields, Spoken>;
+}
+
 /**
  * One choice a turn of the event loop: many long ones must not hold up the rest of the worker. What they are together is added up
  * as they are made, since a short body can ask for gigabytes: an answer above the limits is rejected, not cut.
@@ -67,6 +89,7 @@ export async function makeChoices(
   outputCapTokens: number,
   tokenizer: Tokenizer,
 ): Promise<Choice[]> {
+  const request = requestOf(body, outputCapTokens, tokenizer);
   const count = typeof body.n === 'number' ? body.n : 1;
   const logprobsPerToken = logprobsPerTokenOf(body);
   const choices: Choice[] = [];
@@ -74,7 +97,7 @@ export async function makeChoices(
   let logprobs = 0;
   while (choices.length < count) {
     if (choices.length > 0) await nextTurn();
-    const choice = makeChoice(body, choices.length, outputCapTokens, tokenizer);
+    const choice = makeChoice(request, choices.length);
     textBytes += textBytesOf(choice);
     if (textBytes > MAX_TEXT_BYTES) throw tooMuch(count > 1 ? 'n' : 'tools', 'text');
     if (choice.content !== null) logprobs += choice.tokens * logprobsPerToken;
@@ -92,7 +115,10 @@ function logprobsPerTokenOf(body: Fields): number {
 }
 
 function textBytesOf({ content, toolCalls }: Choice): number {
-  return toolCalls.reduce((sum, call) => sum + Buffer.byteLength(call.input), Buffer.byteLength(content ?? ''));
+  return toolCalls.reduce(
+    (sum, { name, input }) => sum + Buffer.byteLength(name) + Buffer.byteLength(input),
+    Buffer.byteLength(content ?? ''),
+  );
 }
 
 function tooMuch(param: string, what: string): ProviderError {
@@ -102,13 +128,26 @@ function tooMuch(param: string, what: string): ProviderError {
   });
 }
 
-function makeChoice(body: Fields, index: number, outputCapTokens: number, tokenizer: Tokenizer): Choice {
+function requestOf(body: Fields, outputCapTokens: number, tokenizer: Tokenizer): Request {
+  const said = lastUserText(body);
   const forcedTokens = forcedTokensOf(body, tokenizer);
-  const toolCalls = forcedTokens.length > 0 ? [] : toolCallsOf(body, index);
-  if (toolCalls.length > 0) return toolChoice(toolCalls, outputCapTokens, tokenizer);
-  const text =
-    forcedTokens.length > 0 ? pick(forcedTokens, body, index) : beforeStop(textOf(body, index), body.stop);
-  const allPieces = piecesOf(text, tokenizer);
+  return {
+    body,
+    directives: parseDirectives(said),
+    saidHash: hashOf(said),
+    forcedTokens,
+    calledTools: forcedTokens.length > 0 ? [] : calledTools(body, said),
+    outputCapTokens,
+    tokenizer,
+    budget: { nodes: 0, characters: 0, steps: 0 },
+    samples: new Map(),
+  };
+}
+
+function makeChoice(request: Request, index: number): Choice {
+  const { forcedTokens, calledTools, outputCapTokens } = request;
+  if (calledTools.length > 0) return toolChoice(request, index);
+  const { text, pieces: allPieces } = spokenBy(request, index);
   const pieces: Piece[] = [];
   let tokens = 0;
   for (const piece of allPieces) {
@@ -127,23 +166,28 @@ function makeChoice(body: Fields, index: number, outputCapTokens: number, tokeni
   };
 }
 
-/** Tool calls in the cap; arguments that would go over it are cut off, as models do. */
-function toolChoice(calls: readonly ToolCall[], outputCapTokens: number, tokenizer: Tokenizer): Choice {
+/** Tool calls in the cap; arguments that would go over it are cut off, as models do, and no more tools are looked at. */
+function toolChoice(request: Request, index: number): Choice {
+  const { calledTools, outputCapTokens, tokenizer } = request;
   const toolCalls: ToolCall[] = [];
   let tokens = 0;
   let isWhole = true;
-  for (const call of calls) {
-    tokens += tokenizer.countTokens(call.name);
-    let input = '';
-    for (const piece of piecesOf(call.input, tokenizer)) {
+  for (const tool of calledTools) {
+    const name = nameOf(tool) ?? '';
+    tokens += tokenizer.countTokens(name);
+    const { text, pieces } = sampled(request, tool, () => inputOf(request, tool));
+    let characters = 0;
+    for (const piece of pieces) {
       if (tokens + piece.tokens > outputCapTokens) {
         isWhole = false;
         break;
       }
       tokens += piece.tokens;
-      input += piece.text;
+      characters += piece.text.length;
     }
-    toolCalls.push({ ...call, input });
+    const id = callId(request, name, `${index}.${toolCalls.length}`);
+    const type = tool.type === 'custom' ? 'custom' : 'function';
+    toolCalls.push({ id, type, name, input: text.slice(0, characters) });
     if (!isWhole) break;
   }
   tokens = Math.min(tokens, outputCapTokens);
@@ -157,13 +201,37 @@ function toolChoice(calls: readonly ToolCall[], outputCapTokens: number, tokeniz
   };
 }
 
-function textOf(body: Fields, index: number): string {
-  const { text: said, words } = parseDirectives(lastUserText(body));
+/** What a choice without tool calls says. */
+function spokenBy(request: Request, index: number): Spoken {
+  const { body, forcedTokens, tokenizer } = request;
   const format = body.response_format;
+  if (forcedTokens.length > 0) return spokenOf(pick(forcedTokens, request, index), tokenizer);
   if (isFields(format) && format.type === 'json_schema') {
     const definition = format.json_schema;
-    return JSON.stringify(sampleOfSchema(isFields(definition) ? (definition.schema ?? true) : true));
+    const schema = isFields(definition) ? (definition.schema ?? true) : true;
+    return sampled(request, format, () =>
+      beforeStop(JSON.stringify(sampleOfSchema(schema, request.budget)), body.stop),
+    );
   }
+  return spokenOf(beforeStop(textOf(request, index), body.stop), tokenizer);
+}
+
+function spokenOf(text: string, tokenizer: Tokenizer): Spoken {
+  return { text, pieces: piecesOf(text, tokenizer) };
+}
+
+function sampled({ samples, tokenizer }: Request, from: Fields, sample: () => string): Spoken {
+  let spoken = samples.get(from);
+  if (spoken === undefined) {
+    spoken = spokenOf(sample(), tokenizer);
+    samples.set(from, spoken);
+  }
+  return spoken;
+}
+
+function textOf({ body, directives }: Request, index: number): string {
+  const { text: said, words } = directives;
+  const format = body.response_format;
   const images = imageCount(body);
   const variant = index === 0 ? '' : ` (choice ${index + 1})`;
   if (isFields(format) && format.type === 'json_object') {
@@ -224,13 +292,13 @@ function forcedTokensOf(body: Fields, tokenizer: Tokenizer): string[] {
   return forced.flatMap((token) => tokenizer.textOfToken(Number(token)) ?? []);
 }
 
-function pick(texts: readonly string[], body: Fields, index: number): string {
-  const salt = `${lastUserText(body)} ${String(body.seed ?? '')} ${index}`;
+function pick(texts: readonly string[], { body, saidHash }: Request, index: number): string {
+  const salt = `${saidHash} ${String(body.seed ?? '')} ${index}`;
   return texts[hashOf(salt) % texts.length] ?? '';
 }
 
 /** Which tools to call: those `tool_choice` asks for, or those the user named and has had no answer of yet. */
-function toolCallsOf(body: Fields, index: number): ToolCall[] {
+function calledTools(body: Fields, said: string): readonly Fields[] {
   const tools = listOf(body.tools);
   const choice = body.tool_choice ?? 'auto';
   if (tools.length === 0 || choice === 'none') return [];
@@ -239,14 +307,12 @@ function toolCallsOf(body: Fields, index: number): ToolCall[] {
   const isRequired =
     choice === 'required' ||
     (isFields(choice) && isFields(choice.allowed_tools) && choice.allowed_tools.mode === 'required');
-  const said = lastUserText(body);
   const isAnswered = lastMessage(body)?.role === 'tool';
   const mentioned = isAnswered ? [] : allowed.filter((tool) => said.includes(nameOf(tool) ?? '\0'));
   let called = mentioned;
   if (named !== undefined) called = allowed.filter((tool) => nameOf(tool) === named);
   else if (isRequired && mentioned.length === 0) called = allowed.slice(0, 1);
-  if (body.parallel_tool_calls === false) called = called.slice(0, 1);
-  return called.map((tool, position) => toolCallOf(tool, said, `${index}.${position}`));
+  return body.parallel_tool_calls === false ? called.slice(0, 1) : called;
 }
 
 function allowedTools(tools: readonly Fields[], choice: unknown): readonly Fields[] {
@@ -255,15 +321,16 @@ function allowedTools(tools: readonly Fields[], choice: unknown): readonly Field
   return tools.filter((tool) => names.has(nameOf(tool)));
 }
 
-function toolCallOf(tool: Fields, said: string, salt: string): ToolCall {
-  const name = nameOf(tool) ?? '';
-  const id = `call_sandbox_${hashOf(`${said} ${name} ${salt}`).toString(36)}${hashOf(`${salt} ${said}`).toString(36)}`;
-  if (tool.type === 'custom')
-    return { id, type: 'custom', name, input: `[sandbox] ${echo(parseDirectives(said).text)}` };
+function callId({ saidHash }: Request, name: string, salt: string): string {
+  return `call_sandbox_${hashOf(`${saidHash} ${name} ${salt}`).toString(36)}${hashOf(`${salt} ${saidHash}`).toString(36)}`;
+}
+
+function inputOf({ directives, budget }: Request, tool: Fields): string {
+  if (tool.type === 'custom') return `[sandbox] ${echo(directives.text)}`;
   const definition = tool.function;
   const parameters = isFields(definition) ? definition.parameters : undefined;
-  const value = isFields(parameters) && Object.keys(parameters).length > 0 ? sampleOfSchema(parameters) : {};
-  return { id, type: 'function', name, input: JSON.stringify(value) };
+  const hasParameters = isFields(parameters) && Object.keys(parameters).length > 0;
+  return JSON.stringify(hasParameters ? sampleOfSchema(parameters, budget) : {});
 }
 
 function nameOf(toolOrChoice: Fields): string | undefined {

@@ -18,24 +18,33 @@ const MAX_DEPTH = 64;
 
 type Schema = Readonly<Record<string, unknown>>;
 
-export function sampleOfSchema(schema: unknown): unknown {
-  return new Sampler(schema).sample(schema, 0, '');
+/** What was spent so far; the limits are for all schemas that share it. */
+export interface SampleBudget {
+  nodes: number;
+  characters: number;
+  steps: number;
+}
+
+export function sampleOfSchema(
+  schema: unknown,
+  budget: SampleBudget = { nodes: 0, characters: 0, steps: 0 },
+): unknown {
+  return new Sampler(schema, budget).sample(schema, 0, '');
 }
 
 class Sampler {
   readonly #root: unknown;
-  #nodes = 0;
-  #characters = 0;
-  #steps = 0;
+  readonly #budget: SampleBudget;
 
-  constructor(root: unknown) {
+  constructor(root: unknown, budget: SampleBudget) {
     this.#root = root;
+    this.#budget = budget;
   }
 
   /** `salt` tells items of one array apart where they must be unique. */
   sample(given: unknown, depth: number, salt: string): unknown {
-    this.#nodes += 1;
-    if (this.#nodes > MAX_NODES || depth > MAX_DEPTH) throw tooLarge();
+    this.#budget.nodes += 1;
+    if (this.#budget.nodes > MAX_NODES || depth > MAX_DEPTH) throw tooLarge();
     if (!isSchema(given)) return given === false ? null : 'sandbox';
     const schema = this.#resolve(given, 0);
     if ('const' in schema) return this.#given(schema.const);
@@ -63,14 +72,14 @@ class Sampler {
   }
 
   #given(value: unknown): unknown {
-    this.#characters += typeof value === 'string' ? value.length : JSON.stringify(value).length;
-    if (this.#characters > MAX_CHARACTERS) throw tooLarge();
+    this.#budget.characters += typeof value === 'string' ? value.length : JSON.stringify(value).length;
+    if (this.#budget.characters > MAX_CHARACTERS) throw tooLarge();
     return value;
   }
 
   #spend(steps: number): void {
-    this.#steps += steps;
-    if (this.#steps > MAX_STEPS) throw tooLarge();
+    this.#budget.steps += steps;
+    if (this.#budget.steps > MAX_STEPS) throw tooLarge();
   }
 
   /** Follows `$ref` and merges `allOf`, until neither is left. */
@@ -150,7 +159,7 @@ class Sampler {
       if (depth >= SHALLOW_DEPTH && !required.has(name)) continue;
       const property = Object.hasOwn(properties, name) ? properties[name] : this.#additional(schema);
       if (property === false) continue;
-      this.#characters += name.length;
+      this.#budget.characters += name.length;
       Object.defineProperty(value, name, {
         value: this.sample(property, depth + 1, ''),
         enumerable: true,
