@@ -87,6 +87,11 @@ const PATTERNS = [
   '^.{5,10}$',
 ];
 
+const KEYWORDS =
+  'type const enum anyOf oneOf allOf $ref properties required additionalProperties minProperties items prefixItems minItems maxItems uniqueItems minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format'.split(
+    ' ',
+  );
+
 describe('the sandbox’s values for a JSON schema', () => {
   for (const [name, schema] of Object.entries(SCHEMAS)) {
     it(`are valid for ${name}`, () => {
@@ -162,6 +167,19 @@ describe('the sandbox’s values for a JSON schema', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('are made of schemas that are none as well', () => {
+    expect(sampleOfSchema({ $ref: '#/%' })).to.equal('[sandbox] text');
+    expect(sampleOfSchema({ type: [{ toString: 1, valueOf: 1 }] })).to.equal(null);
+    expect(sampleOfSchema({ $ref: '#/%', '%': { type: 'null' } })).to.equal(null);
+    for (const nonsense of [{ toString: 1, valueOf: 1 }, [null], 1, true, null, '', [[]]])
+      for (const key of KEYWORDS)
+        for (const type of [undefined, 'string', 'number', 'integer', 'array', 'object'])
+          expect(
+            () => sampleOfSchema({ type, [key]: nonsense }),
+            `${key}: ${JSON.stringify(nonsense)}`,
+          ).not.to.throw();
   });
 
   it('end soon, whatever the schema', () => {

@@ -105,7 +105,7 @@ class Sampler {
     let target: unknown = this.#root;
     if (!reference.startsWith('#')) return undefined;
     for (const step of reference.split('/').slice(1)) {
-      const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
+      const key = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
       target =
         typeof target === 'object' && target !== null && Object.hasOwn(target, key)
           ? (target as Record<string, unknown>)[key]
@@ -200,10 +200,20 @@ class Sampler {
   }
 }
 
+/** What is no percent encoding is the name as it stands. */
+function decoded(step: string): string {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
 function typeOf(schema: Schema): string {
   const { type } = schema;
   if (typeof type === 'string') return type;
-  if (Array.isArray(type)) return String(type.find((name) => name !== 'null') ?? 'null');
+  if (Array.isArray(type))
+    return type.find((name): name is string => typeof name === 'string' && name !== 'null') ?? 'null';
   if (isSchema(schema.properties) || Array.isArray(schema.required)) return 'object';
   if (schema.items !== undefined || Array.isArray(schema.prefixItems)) return 'array';
   if (typeof schema.minimum === 'number' || typeof schema.maximum === 'number') return 'number';
