@@ -1,6 +1,7 @@
 /**
  * Check 5, first half: reads a JSON body, cut off at the limit while it arrives. The bytes are hashed for idempotency where asked.
  */
+import { isUtf8 } from 'node:buffer';
 import { type BulkyJson, isEscaped, parseBulkyJson } from '../core/bulky-json.ts';
 import { ServiceError } from '../core/errors.ts';
 import type { Context } from './context.ts';
@@ -17,6 +18,8 @@ const MAX_DEPTH = 200;
 /** Values in one body: far above any request in use. 20 MB of empty objects would be 700 MB of memory. */
 const MAX_VALUES = 100_000;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+/** RFC 8259: JSON is UTF-8. */
+const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 
 export async function readJsonBody(ctx: Context, maxBytes: number): Promise<JsonBody> {
   requireJsonType(ctx);
@@ -33,7 +36,7 @@ export async function readBulkyJsonBody(
 ): Promise<JsonBody & Omit<BulkyJson, 'value'>> {
   requireJsonType(ctx);
   const raw = await readRawBody(ctx, maxBytes);
-  refuseSprawl(raw);
+  refuseUnreadable(raw);
   const { value, isLong, bytesOf } = checked(() => parseBulkyJson(raw));
   return { raw, value, isLong, bytesOf };
 }
@@ -48,11 +51,12 @@ export async function readOptionalJsonBody(ctx: Context, maxBytes: number): Prom
 
 function requireJsonType(ctx: Context): void {
   const type = ctx.headers['content-type'];
-  if (type !== undefined && !JSON_TYPE.test(type)) throw new ServiceError('invalid_json');
+  if (type !== undefined && (!JSON_TYPE.test(type) || OTHER_CHARSET.test(type)))
+    throw new ServiceError('invalid_json');
 }
 
 function parsed(raw: Buffer): JsonBody {
-  refuseSprawl(raw);
+  refuseUnreadable(raw);
   return { raw, value: checked<unknown>(() => JSON.parse(raw.toString('utf8'))) };
 }
 
@@ -64,7 +68,14 @@ function checked<Result>(parse: () => Result): Result {
   }
 }
 
-/** Looks at the bytes before anything is made of them: what is parsed may weigh thirty times what was sent. */
+/** Looks at the bytes before anything is made of them. */
+function refuseUnreadable(raw: Buffer): void {
+  // other bytes would be replaced by the decoder: an altered prompt, and charged
+  if (!isUtf8(raw)) throw new ServiceError('invalid_json');
+  refuseSprawl(raw);
+}
+
+/** What is parsed may weigh thirty times what was sent. */
 function refuseSprawl(raw: Buffer): void {
   let depth = 0;
   let values = 0;

@@ -117,6 +117,37 @@ describe('a request body', () => {
     expect(fine.status).to.equal(200);
   });
 
+  it('that is not UTF-8, or says it is not, is refused: no prompt is altered and charged', async () => {
+    const { secret } = await service.makeCaller();
+    const before = await service.traces();
+    const latin = Buffer.from(
+      JSON.stringify(chatBody({ messages: [{ role: 'user', content: 'café' }] })),
+      'latin1',
+    );
+    const picture = Buffer.from('{"model":"m","prompt":"café"}', 'latin1');
+    const refused = [
+      await service.post(CHAT, { secret, body: latin }),
+      await service.post('/v1/images/generations', { secret, body: picture }),
+      await service.chat(
+        { secret },
+        {},
+        { headers: { 'content-type': 'application/json; charset=iso-8859-1' } },
+      ),
+      await service.chat(
+        { secret },
+        {},
+        { headers: { 'content-type': 'application/json;charset="utf-16"' } },
+      ),
+    ];
+    for (const answer of refused)
+      expect([answer.status, answer.json.error.code]).to.deep.equal([400, 'invalid_json']);
+    expect(await service.traces()).to.deep.equal(before);
+    for (const charset of ['utf-8', 'UTF8', '"utf-8"', ' utf-8; x=y']) {
+      const headers = { 'content-type': `application/json; charset=${charset}` };
+      expect((await service.chat({ secret }, {}, { headers })).status, charset).to.equal(200);
+    }
+  });
+
   it('with unknown fields anywhere is refused with their path', async () => {
     const caller = await service.makeCaller();
     const cases: readonly (readonly [object, string])[] = [
