@@ -48,7 +48,13 @@ export function getRequest({ config, pool }: Services): Handler {
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) ctx.set('Retry-After', '2');
     ctx.set('Cache-Control', 'private, no-store');
-    ctx.body = { ...requestView(ctx, config, request), ...outcomeView(ctx, config, request) };
+    const view = requestView(ctx, config, request);
+    if (isShownAsStored(request)) {
+      ctx.type = 'application/json';
+      ctx.body = withStored(view, request.result.body);
+    } else {
+      ctx.body = { ...view, ...outcomeView(ctx, config, request) };
+    }
   };
 }
 
@@ -142,16 +148,29 @@ function outcomeView(ctx: Context, config: Config, request: RequestWithResult): 
     return errorBody(error.code, ctx.state.language, error.details);
   }
   if (request.result === null) return { result: null, result_expired: true };
-  const view = RESULT_VIEWS[request.task] ?? chatView;
+  const view = RESULT_VIEWS[request.task] ?? streamedChatView;
   return { result: view(ctx, config, request, request.result) };
 }
 
 type ResultView = (ctx: Context, config: Config, request: RequestWithResult, result: StoredResult) => unknown;
 
-const chatView: ResultView = (_ctx, _config, _request, { kind, body }) =>
-  kind === 'json'
-    ? (JSON.parse(body) as unknown)
-    : assembleCompletion(body.split('\n').map((event) => JSON.parse(event) as never));
+function isShownAsStored(
+  request: RequestWithResult,
+): request is RequestWithResult & { readonly result: StoredResult } {
+  return (
+    request.state === 'succeeded' &&
+    request.result?.kind === 'json' &&
+    RESULT_VIEWS[request.task] === undefined
+  );
+}
+
+/** The stored text as it is: parsed, an answer of many megabytes would weigh ten times as much, in each of its readers' calls. */
+function withStored(view: Record<string, unknown>, stored: string): string {
+  return `${JSON.stringify(view).slice(0, -1)},"result":${stored}}`;
+}
+
+const streamedChatView: ResultView = (_ctx, _config, _request, { body }) =>
+  assembleCompletion(body.split('\n').map((event) => JSON.parse(event) as never));
 
 /** Results that are stored in another shape than their callers get. Files are named by their addresses. */
 const RESULT_VIEWS: Readonly<Record<string, ResultView>> = {

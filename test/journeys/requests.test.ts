@@ -76,6 +76,18 @@ describe('a request that outlives its connection', () => {
     expect(await service.chargesOf(caller.accountId)).to.deep.equal([DEFAULT_COST_AP]);
   });
 
+  it('has its result byte for byte as it was stored', async () => {
+    const { json } = await service.chat(caller, {}, ASYNC);
+    const { id, result } = (await finished(json.id)).json;
+    const stored = '{"id": "x",\n "probability": 1.0, "content": "caf\\u00e9 猫"}';
+    await service.pool.query('update app.request_results set body = $2 where request_id = $1', [id, stored]);
+    const again = await look(id);
+    expect(result.object).to.equal('chat.completion');
+    expect(again.text.endsWith(`,"result":${stored}}`)).to.equal(true);
+    expect(again.json).to.include({ id, status: 'succeeded', ap_cost: DEFAULT_COST_AP });
+    expect(again.headers.get('content-type')).to.equal('application/json; charset=utf-8');
+  });
+
   it('is answered 202 at once with `Prefer: respond-async`, among other preferences too', async () => {
     const gate = makeGate();
     for (const prefer of ['respond-async', 'wait=10, respond-async', 'Respond-Async; foo=1']) {
