@@ -59,25 +59,33 @@ export async function findFinished(pool: Pool, ids: readonly string[]): Promise<
   return rows;
 }
 
+/** The body as a column of its own: within JSON an answer of many megabytes would be there twice. */
 const FIND_REQUEST = {
   name: 'find_request',
-  text: `select ${COLUMNS}, q.account_id as "accountId", q.task,
-      case when r.request_id is not null and q.created_at > now() - interval '${RESULT_RETENTION_HOURS} hours'
-        then json_build_object('kind', r.kind, 'body', r.body) end as result
-    from app.requests q left join app.request_results r on r.request_id = q.id
+  text: `select ${COLUMNS}, q.account_id as "accountId", q.task, r.kind as "resultKind", r.body as "resultBody"
+    from app.requests q left join app.request_results r
+      on r.request_id = q.id and q.created_at > now() - interval '${RESULT_RETENTION_HOURS} hours'
     where q.id = $1 and q.account_id = $2`,
 };
+
+type FoundRequest = Omit<RequestWithResult, 'result'> &
+  (
+    | { readonly resultKind: null; readonly resultBody: null }
+    | { readonly resultKind: StoredResult['kind']; readonly resultBody: string }
+  );
 
 export async function findRequest(
   pool: Pool,
   id: string,
   accountId: string,
 ): Promise<RequestWithResult | undefined> {
-  const { rows } = await pool.query<RequestWithResult>({
+  const { rows } = await pool.query<FoundRequest>({
     ...FIND_REQUEST,
     values: [id, accountId],
   });
-  return rows[0];
+  if (rows[0] === undefined) return undefined;
+  const { resultKind, resultBody, ...request } = rows[0];
+  return { ...request, result: resultKind === null ? null : { kind: resultKind, body: resultBody } };
 }
 
 export interface RequestFilter {

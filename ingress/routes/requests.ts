@@ -164,9 +164,13 @@ function isShownAsStored(
   );
 }
 
-/** The stored text as it is: parsed, an answer of many megabytes would weigh ten times as much, in each of its readers' calls. */
-function withStored(view: Record<string, unknown>, stored: string): string {
-  return `${JSON.stringify(view).slice(0, -1)},"result":${stored}}`;
+/**
+ * The stored text as it is: parsed, an answer of many megabytes would weigh ten times as much, for each of its readers. Bytes, since
+ * they lie outside the heap.
+ */
+function withStored(view: Record<string, unknown>, stored: string): Buffer {
+  const before = `${JSON.stringify(view).slice(0, -1)},"result":`;
+  return Buffer.concat([before, stored, '}'].map((text) => Buffer.from(text)));
 }
 
 const streamedChatView: ResultView = (_ctx, _config, _request, { body }) =>
