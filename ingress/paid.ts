@@ -76,7 +76,7 @@ export async function runPaid(
     onSubmitted?.('accepted');
     ctx.set('x-svc-model', request.modelId);
     request.presentation?.announce(ctx, requestId);
-    if (isAsync) answerAccepted(ctx, services, requestId, request);
+    if (isAsync) answerAccepted(ctx, services, pending, request);
     else if (request.isStream) await answerWithStream(ctx, services, pending, request);
     else await answerWhenFinished(ctx, services, pending, request);
   } finally {
@@ -121,7 +121,7 @@ async function answerWithStream(
   if (file === undefined) {
     await streamEvents(ctx, services.config, pending, presentation?.stream?.(ctx, pending.id));
   } else if ((await streamFile(ctx, services, pending, file)) === 'late') {
-    answerAccepted(ctx, services, pending.id, request);
+    answerAccepted(ctx, services, pending, request);
   }
 }
 
@@ -180,7 +180,7 @@ async function answerWhenFinished(
   const finished = await Promise.race([pending.finished, timeout]);
   clearTimeout(timer);
   ctx.res.off('close', onClose);
-  if (finished === undefined) answerAccepted(ctx, services, pending.id, request);
+  if (finished === undefined) answerAccepted(ctx, services, pending, request);
   else await answerFinished(ctx, finished, request);
 }
 
@@ -196,14 +196,14 @@ async function cancelUnheard({ pool, logger }: Services, id: string, accountId: 
 function answerAccepted(
   ctx: Context,
   { config }: Services,
-  id: string,
+  { id, hasBegun }: Pending,
   { presentation }: Pick<PaidRequest, 'presentation'>,
 ): void {
   const statusUrl = presentation?.statusPath(id) ?? `/v1/requests/${id}`;
   ctx.status = 202;
   ctx.set('Location', statusUrl);
   ctx.set('Retry-After', '2');
-  ctx.body = { id, status: 'queued', status_url: publicUrl(ctx, config, statusUrl) };
+  ctx.body = { id, status: hasBegun ? 'running' : 'queued', status_url: publicUrl(ctx, config, statusUrl) };
 }
 
 async function answerFinished(

@@ -20,6 +20,8 @@ export interface Pending {
   takeEvents(): string[];
   /** What was passed on is not how the stored answer begins: the caller's connection is cut, and it can collect the answer. */
   readonly isForked: boolean;
+  /** A worker runs it, as far as is known here: its events came, or it was looked up after a silence. */
+  readonly hasBegun: boolean;
   /** Called when events are there to take, or the request has finished. */
   onEvents: (() => void) | undefined;
   /** The reader took this many bytes since the stream began: the worker may send more. */
@@ -42,6 +44,7 @@ export class PendingRequest implements Pending {
   /** Two runs of a stream cannot be joined: it is voided, unless one of them is on the books already. */
   isToBeVoided = false;
   isForked = false;
+  hasBegun = false;
   #isAborted = false;
   #isLeft = false;
   #isForgotten = false;
@@ -81,6 +84,7 @@ export class PendingRequest implements Pending {
         return;
       }
     }
+    this.begin();
     this.#run = frame.run;
     this.#workerId = frame.workerId;
     if (this.#isLeft) {
@@ -113,6 +117,10 @@ export class PendingRequest implements Pending {
       this.isForked = !isSameRun && this.#received > 0;
     }
     this.#end(frame);
+  }
+
+  begin(): void {
+    this.hasBegun = true;
   }
 
   /** The database's word, which also holds what was lost on the way. */

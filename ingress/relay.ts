@@ -8,7 +8,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { ALL_WORKERS_CHANNEL, processChannel } from '../core/relay/frames.ts';
 import { TransientMap } from '../core/transient-map.ts';
-import { findFinished, voidRequests } from './data/requests.ts';
+import { findBegun, voidRequests } from './data/requests.ts';
 import { type Pending, PendingRequest } from './pending.ts';
 
 export interface Relay {
@@ -65,8 +65,10 @@ export async function makeRelay(options: {
       }
     }
     for (let start = 0; start < due.length; start += SWEEP_BATCH) {
-      for (const request of await findFinished(pool, due.slice(start, start + SWEEP_BATCH))) {
-        pending.get(request.id)?.recover(request);
+      for (const request of await findBegun(pool, due.slice(start, start + SWEEP_BATCH))) {
+        const waiting = pending.get(request.id);
+        if (request.state === 'running') waiting?.begin();
+        else waiting?.recover(request);
       }
     }
     for (const id of due) pending.get(id)?.repeat();

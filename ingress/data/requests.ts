@@ -45,17 +45,20 @@ const COLUMNS = `q.id, q.area, q.model_id as "modelId", q.state, q.is_stream as 
   q.cost_ap as "costAp", q.usage, q.error_code as "errorCode", q.error_details as "errorDetails", q.created_at as "createdAt",
   q.started_at as "startedAt", q.finished_at as "finishedAt"`;
 
-const FIND_FINISHED = {
-  name: 'find_finished_requests',
+/** A request that a worker has taken up, or one that has ended. */
+export type BegunRequest = FinishedRequest | { readonly id: string; readonly state: 'running' };
+
+const FIND_BEGUN = {
+  name: 'find_begun_requests',
   text: `select q.id, q.state, q.cost_ap as "costAp", q.error_code as "errorCode", q.error_details as "errorDetails",
       case when r.request_id is not null then json_build_object('kind', r.kind, 'body', r.body) end as result
     from app.requests q left join app.request_results r on r.request_id = q.id
-    where q.id = any ($1::uuid[]) and q.finished_at is not null`,
+    where q.id = any ($1::uuid[]) and q.state <> 'queued'`,
 };
 
-/** Of these requests, the finished ones with their results. */
-export async function findFinished(pool: Pool, ids: readonly string[]): Promise<FinishedRequest[]> {
-  const { rows } = await pool.query<FinishedRequest>({ ...FIND_FINISHED, values: [ids] });
+/** Of these requests, those that wait for a worker no more; the finished ones with their results. */
+export async function findBegun(pool: Pool, ids: readonly string[]): Promise<BegunRequest[]> {
+  const { rows } = await pool.query<BegunRequest>({ ...FIND_BEGUN, values: [ids] });
   return rows;
 }
 

@@ -44,6 +44,7 @@ describe('the stream to a caller', () => {
       id: '1',
       finished,
       isForked: false,
+      hasBegun: false,
       onEvents: undefined,
       acknowledged,
       takeEvents: () => events.splice(0),

@@ -329,6 +329,19 @@ describe('a request that outlives its connection', () => {
   });
 });
 
+describe('a request that runs longer than the edge waits', () => {
+  const service = withTestService({ config: { edgeWaitSeconds: 2 } });
+
+  it('is said to be running, where it is known to be', async () => {
+    const caller = await service.makeCaller();
+    const gate = makeGate();
+    service.upstream.programNext({ gate: gate.passed });
+    const accepted = await service.chat(caller);
+    gate.open();
+    expect([accepted.status, accepted.json.status]).to.deep.equal([202, 'running']);
+  });
+});
+
 describe('a request that no worker has taken', () => {
   const service = withTestService({
     workers: 0,

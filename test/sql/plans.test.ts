@@ -36,7 +36,7 @@ import {
   withdrawImages,
 } from '../../ingress/data/gallery.ts';
 import { findGeneration, findImage, listGenerations } from '../../ingress/data/images.ts';
-import { claimCachedAnswer, findFinished, findRequest, listRequests } from '../../ingress/data/requests.ts';
+import { claimCachedAnswer, findBegun, findRequest, listRequests } from '../../ingress/data/requests.ts';
 import { readStatistics } from '../../ingress/data/statistics.ts';
 import { foreseeSubmission, submitFundedRequests } from '../../ingress/data/submissions.ts';
 import { findDueAssets, findInputIds } from '../../workers/data/assets.ts';
@@ -196,8 +196,8 @@ const STATEMENTS: readonly Statement[] = [
     maxRows: 1,
   },
   {
-    title: 'finished requests by their ids, with their results',
-    perform: (client, data) => findFinished(asPool(client), [data.recentId, ...data.openIds.slice(0, 9)]),
+    title: 'running and finished requests by their ids, with their results',
+    perform: (client, data) => findBegun(asPool(client), [data.recentId, ...data.openIds.slice(0, 9)]),
     maxRows: 10,
   },
   {
