@@ -24,6 +24,8 @@ export interface ChatCall {
   readonly body: Readonly<Record<string, unknown>>;
   /** Tokens the provider may produce per choice; written as the field the caller used, else the model's. */
   readonly outputCapTokens: number;
+  /** The longest prompt that the request is held for: a longer one is longer than the model's context. */
+  readonly promptCapTokens?: number;
   /** Aborts the upstream call: client gone, request cancelled, deadline passed, worker stopping. */
   readonly signal: AbortSignal;
 }

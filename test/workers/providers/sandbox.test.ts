@@ -247,6 +247,18 @@ describe('the sandbox chat provider', () => {
     expect((await answer('[[sandbox:words=10000]]', { n: 16 }, 20_000)).choices).to.have.length(16);
   });
 
+  it('refuses a prompt that is longer than the context', async () => {
+    const content = 'word '.repeat(200);
+    const tokens = await countPromptTokens({ messages: [{ role: 'user', content }] });
+    const error = await failureOf(chat.complete({ ...call(content), promptCapTokens: tokens - 1 }));
+    expect(error).to.include({
+      kind: 'rejected',
+      param: 'messages',
+      publicMessage: `[sandbox] The messages have ${tokens} tokens, more than the model's context.`,
+    });
+    await chat.complete({ ...call(content), promptCapTokens: tokens });
+  });
+
   it('answers one of the tokens that a logit bias forces, with probabilities over all of them', async () => {
     const { encode } = await loadTokenizer();
     const labels = ['A', 'B', 'C'];

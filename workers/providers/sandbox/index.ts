@@ -3,7 +3,13 @@
  * test keys, the first start and tests. It says that it is the sandbox in every answer. See docs/sandbox.md.
  */
 import type { CheckableProvider } from '../check.ts';
-import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
+import {
+  type ChatCall,
+  type ChatChunk,
+  type ChatCompletion,
+  type ProviderConfig,
+  ProviderError,
+} from '../provider.ts';
 import { countPromptTokens, loadTokenizer } from '../tokens.ts';
 import { type Choice, lastUserText, makeChoices } from './answer.ts';
 import { cutError, type Directives, directedError, parseDirectives } from './directives.ts';
@@ -60,6 +66,14 @@ async function prepare(
   if (directives.error !== undefined) throw directedError(directives.error);
   const tokenizer = await loadTokenizer();
   const promptTokens = await countPromptTokens(call.body);
+  if (promptTokens > (call.promptCapTokens ?? Number.POSITIVE_INFINITY)) throw promptTooLong(promptTokens);
   call.signal.throwIfAborted();
   return { directives, choices: await makeChoices(call.body, call.outputCapTokens, tokenizer), promptTokens };
+}
+
+function promptTooLong(promptTokens: number): ProviderError {
+  return new ProviderError('rejected', 'A prompt longer than the context.', {
+    publicMessage: `[sandbox] The messages have ${promptTokens} tokens, more than the model's context.`,
+    param: 'messages',
+  });
 }
