@@ -58,8 +58,14 @@ const content = (parts: Type.TSchema[], options: { orNull?: boolean } = {}) =>
   });
 
 const functionCall = strictObject({ name: Type.String(), arguments: Type.String() });
+/** The official client's `parse()` and `stream()` put what they made of an answer into it. */
+const parsed = Type.Optional(Type.Unknown());
 const toolCall = tagged('type', [
-  strictObject({ id: Type.String(), type: Type.Literal('function'), function: functionCall }),
+  strictObject({
+    id: Type.String(),
+    type: Type.Literal('function'),
+    function: strictObject({ ...functionCall.properties, parsed_arguments: parsed }),
+  }),
   strictObject({
     id: Type.String(),
     type: Type.Literal('custom'),
@@ -93,6 +99,7 @@ const message = tagged('role', [
     // answers of some models carry these, and clients send answers back as they came
     annotations: Type.Optional(Type.Array(Type.Unknown())),
     reasoning_content: Type.Optional(nullable(Type.String())),
+    parsed,
   }),
   strictObject({ role: Type.Literal('tool'), content: content([textPart]), tool_call_id: Type.String() }),
   strictObject({ role: Type.Literal('function'), content: nullable(Type.String()), name: Type.String() }),

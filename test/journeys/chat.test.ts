@@ -142,6 +142,57 @@ describe('chat with the official client', () => {
       expectedCharges = [DEFAULT_COST_AP, DEFAULT_COST_AP];
     });
 
+    it('is taken back as the client’s own helpers gave it, without what they parsed', async () => {
+      const toolCall = {
+        id: 'c1',
+        type: 'function',
+        function: { name: 'weather', arguments: '{"city":"Kyoto"}' },
+      };
+      const message = { role: 'assistant', content: '{"n":1}', refusal: null, tool_calls: [toolCall] };
+      const delta = { ...message, tool_calls: [{ index: 0, ...toolCall }] };
+      const chunk = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm' };
+      const choices = [{ index: 0, message, finish_reason: 'tool_calls' }];
+      const schema = { type: 'object', properties: { n: { type: 'integer' } } };
+      const asked = {
+        model: MODEL,
+        messages: HELLO,
+        tools: [
+          {
+            type: 'function' as const,
+            function: { name: 'weather', parameters: { type: 'object' }, strict: true },
+          },
+        ],
+        response_format: {
+          type: 'json_schema' as const,
+          json_schema: { name: 'answer', strict: true, schema },
+        },
+      };
+      service.upstream.programNext({ choices });
+      const parsed = (await client.chat.completions.parse(asked)).choices[0]?.message;
+      const usage = { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 };
+      service.upstream.programNext({
+        rawBody: [
+          `data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] })}\n\n`,
+          `data: ${JSON.stringify({ ...chunk, choices: [], usage })}\n\n`,
+          'data: [DONE]\n\n',
+        ],
+      });
+      const streamed = await client.chat.completions.stream(asked).finalMessage();
+      for (const answer of [parsed, streamed]) {
+        if (answer === undefined) throw new Error('no answer');
+        expect(answer).to.have.deep.nested.property('parsed', { n: 1 });
+        expect(answer).to.have.deep.nested.property('tool_calls[0].function.parsed_arguments', {
+          city: 'Kyoto',
+        });
+        const messages = [...HELLO, answer, { role: 'tool' as const, tool_call_id: 'c1', content: '21 °C' }];
+        await client.chat.completions.create({ model: MODEL, messages });
+        const seen = service.upstream.calls.at(-1)?.body.messages as object[];
+        expect(seen[1]).to.deep.include({ role: 'assistant', content: '{"n":1}', tool_calls: [toolCall] });
+        expect(seen[1]).to.not.have.property('parsed');
+      }
+      expectedCharges = [DEFAULT_COST_AP, DEFAULT_COST_AP, DEFAULT_COST_AP, DEFAULT_COST_AP];
+    });
+
     it('passes the deprecated functions through', async () => {
       const functionCall = { name: 'weather', arguments: '{}' };
       service.upstream.programNext({

@@ -36,6 +36,7 @@ export function chatCompletions(services: Services): Handler {
 async function readChat(ctx: Context, services: Services): Promise<PaidRequest> {
   const { raw, value } = await readJsonBody(ctx, services.config.maxBodyBytes);
   const body = validate(value);
+  dropParsed(body.messages);
   if (body.max_tokens != null && body.max_completion_tokens != null) {
     throw new ServiceError('invalid_parameter', { param: 'max_completion_tokens' });
   }
@@ -84,4 +85,18 @@ async function readChat(ctx: Context, services: Services): Promise<PaidRequest> 
     rawBody: raw,
     stopWhenCallerLeaves: true,
   };
+}
+
+interface SentBack {
+  parsed?: unknown;
+  readonly tool_calls?: readonly { readonly function?: { parsed_arguments?: unknown } }[];
+}
+
+/** What the official client adds to answers is for its own caller: providers refuse it. */
+function dropParsed(messages: readonly object[]): void {
+  for (const message of messages as readonly SentBack[]) {
+    if (message.parsed !== undefined) delete message.parsed;
+    for (const { function: called } of message.tool_calls ?? [])
+      if (called?.parsed_arguments !== undefined) delete called.parsed_arguments;
+  }
 }
