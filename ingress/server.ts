@@ -19,7 +19,7 @@ import type { ShutdownStep } from '../core/shutdown.ts';
 import { TransientMap } from '../core/transient-map.ts';
 import { makeApp } from './app.ts';
 import { makeBodyBudget } from './body-budget.ts';
-import { answerClientError } from './client-errors.ts';
+import { answerClientError, answerExpectation, isRefusedForHost } from './client-errors.ts';
 import { makeCounters } from './counters.ts';
 import { makeKeyCache } from './key-cache.ts';
 import { makeLoad } from './load.ts';
@@ -145,7 +145,8 @@ export async function startIngress(options: {
   const handle = app.callback();
   const open = new TransientMap<ServerResponse>();
   let served = 0;
-  const server = createServer((request, response) => {
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    if (isRefusedForHost(request, response)) return;
     if (!server.listening) response.setHeader('Connection', 'close');
     served += 1;
     const name = `response ${served}`;
@@ -154,6 +155,7 @@ export async function startIngress(options: {
     void handle(request, response);
   });
   server.on('clientError', answerClientError);
+  server.on('checkExpectation', answerExpectation);
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);

@@ -12,6 +12,15 @@ describe('responses', () => {
   const service = withTestService();
   afterEach(() => service.upstream.reset());
 
+  /** Everything that comes back until the connection ends. */
+  async function said(sent: string): Promise<string> {
+    const socket = connect(Number(new URL(service.urls[0] ?? '').port), '127.0.0.1');
+    socket.end(sent);
+    let text = '';
+    for await (const part of socket) text += String(part);
+    return text;
+  }
+
   it('to an unknown path are 404, whatever the method', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const answer = await service.call(method, '/v1/chat/completion');
@@ -69,14 +78,26 @@ describe('responses', () => {
     expect(ids.size).to.equal(answers.length);
   });
 
-  it('to what is no HTTP at all are an envelope too', async () => {
-    const socket = connect(Number(new URL(service.urls[0] ?? '').port), '127.0.0.1');
-    socket.end('HELLO\r\n\r\n');
-    let text = '';
-    for await (const part of socket) text += String(part);
-    expect(text).to.match(/^HTTP\/1\.1 400 /);
-    expect(text).to.match(/x-svc-request-id: [0-9a-f-]{36}\r\n/i);
-    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).to.deep.include({ param: 'request' });
+  for (const [what, sent, status, param] of [
+    ['what is no HTTP at all', 'HELLO\r\n\r\n', 400, 'request'],
+    ['HTTP without a Host', 'GET /v1/models HTTP/1.1\r\n\r\n', 400, 'Host'],
+    ['an expectation that means nothing', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: foo\r\n\r\n', 417, 'Expect'],
+  ] as const) {
+    it(`to ${what} are an envelope too`, async () => {
+      const text = await said(sent);
+      expect(text).to.match(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(text).to.match(/x-svc-request-id: [0-9a-f-]{36}\r\n/i);
+      expect(text).to.match(/connection: close\r\n/i);
+      expect(text).to.match(/"code":"invalid_parameter"/);
+      expect(text).to.include(`"param":"${param}"`);
+    });
+  }
+
+  it('to HTTP of before the Host, and to an expectation that means something, are as ever', async () => {
+    expect(await said('GET /v1/models HTTP/1.0\r\n\r\n')).to.match(/^HTTP\/1\.1 200 /);
+    const waiting =
+      'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+    expect(await said(waiting)).to.match(/^HTTP\/1\.1 100 /);
   });
 
   it('with headers too large are an envelope too', async () => {
