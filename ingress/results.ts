@@ -1,13 +1,25 @@
 /**
  * How a finished request that did not succeed is said to its caller.
  */
-import { type ErrorDetails, isErrorCode, ServiceError } from '../core/errors.ts';
+import { type ErrorDetails, errorBody, isErrorCode, type Language, ServiceError } from '../core/errors.ts';
 
-export function errorOf(finished: {
+interface Finished {
   readonly state: string;
   readonly errorCode?: string | null;
   readonly errorDetails?: ErrorDetails | null;
-}): ServiceError {
+}
+
+/**
+ * The error where it is part of an answer that tells how a request went. To have been cancelled is none: the state says so, and
+ * nothing is to be tried again.
+ */
+export function errorView(finished: Finished, language: Language): Record<string, unknown> {
+  if (finished.state === 'cancelled' && finished.errorCode == null) return {};
+  const error = errorOf(finished);
+  return errorBody(error.code, language, error.details);
+}
+
+export function errorOf(finished: Finished): ServiceError {
   const code = finished.errorCode;
   if (code != null && isErrorCode(code)) {
     return new ServiceError(

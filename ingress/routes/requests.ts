@@ -3,7 +3,7 @@
  */
 import { assembleCompletion } from '../../core/chat-assembly.ts';
 import type { Config } from '../../core/config.ts';
-import { errorBody, ServiceError } from '../../core/errors.ts';
+import { ServiceError } from '../../core/errors.ts';
 import { IMAGE_TASK, type ImageResult, type ImageStreamEvent, resultOfEvents } from '../../core/images.ts';
 import {
   SPEECH_TASK,
@@ -23,7 +23,7 @@ import {
 } from '../data/requests.ts';
 import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
-import { errorOf } from '../results.ts';
+import { errorView } from '../results.ts';
 import type { Services } from '../services.ts';
 import { speechView } from './audio/presentation.ts';
 import { transcriptView } from './audio/transcript-view.ts';
@@ -143,10 +143,7 @@ function requestView(ctx: Context, config: Config, request: RequestRow): Record<
 
 function outcomeView(ctx: Context, config: Config, request: RequestWithResult): Record<string, unknown> {
   if (request.finishedAt === null) return {};
-  if (request.state !== 'succeeded') {
-    const error = errorOf(request);
-    return errorBody(error.code, ctx.state.language, error.details);
-  }
+  if (request.state !== 'succeeded') return errorView(request, ctx.state.language);
   if (request.result === null) return { result: null, result_expired: true };
   const view = RESULT_VIEWS[request.task] ?? streamedChatView;
   return { result: view(ctx, config, request, request.result) };

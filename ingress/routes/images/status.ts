@@ -2,12 +2,12 @@
  * GET /v1/images/status/{id}: a generation collected later, by the id that its answer, or the header X-SVC-Image-Id of its stream,
  * gave. The answer itself once it is there (200), and until then how it stands (202).
  */
-import { errorBody, ServiceError } from '../../../core/errors.ts';
+import { ServiceError } from '../../../core/errors.ts';
 import { callerOf, type Handler } from '../../context.ts';
 import { findGeneration } from '../../data/images.ts';
 import { idOf, oneOf } from '../../parameters.ts';
 import { publicUrl } from '../../public-url.ts';
-import { errorOf } from '../../results.ts';
+import { errorView } from '../../results.ts';
 import type { Services } from '../../services.ts';
 import { announce, answerWithResult, requireAnyLive, resultOf } from './presentation.ts';
 import { statusPath } from './view.ts';
@@ -30,8 +30,7 @@ export function getImageStatus(services: Services): Handler {
     }
     if (state !== 'succeeded') {
       // the question how it went is answered well: what went wrong is part of the answer
-      const error = errorOf(generation);
-      ctx.body = { ...status, ...errorBody(error.code, ctx.state.language, error.details) };
+      ctx.body = { ...status, ...errorView(generation, ctx.state.language) };
       return;
     }
     requireAnyLive(generation.images);
