@@ -3,20 +3,18 @@
  * content only; the wire shapes are in `wire.ts`.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ProviderError } from '../provider.ts';
 import type { Tokenizer } from '../tokens.ts';
+import { AnswerSize } from './answer-size.ts';
+import { contentText, type Fields, imageCount, isFields, lastMessage, lastUserText } from './body.ts';
 import { type Directives, parseDirectives } from './directives.ts';
 import { hashOf } from './random.ts';
 import { type SampleBudget, sampleOfSchema } from './schema.ts';
+import { calledTools, nameOf } from './tools.ts';
 
 /** Of the user's words repeated in the answer. */
 const ECHO_CHARACTERS = 2_000;
 /** A bias from here up makes a token practically certain; the convention's scale ends at 100. */
 const FORCING_BIAS = 50;
-/** Of all choices together: each is an object of its own, 70 bytes on the wire and several times that in memory. */
-const MAX_LOGPROBS = 200_000;
-/** Of all choices together, in UTF-8: with the escapes of JSON an answer stays within about 2 MB. */
-const MAX_TEXT_BYTES = 1_000_000;
 const WORDS = [
   'alpha',
   'beta',
@@ -31,8 +29,6 @@ const WORDS = [
   'lambda',
   'mu',
 ];
-
-export type Fields = Readonly<Record<string, unknown>>;
 
 export interface ToolCall {
   readonly id: string;
@@ -80,10 +76,7 @@ interface Request {
   readonly samples: Map<Fields, Spoken>;
 }
 
-/**
- * One choice a turn of the event loop: many long ones must not hold up the rest of the worker. What they are together is added up
- * as they are made, since a short body can ask for gigabytes: an answer above the limits is rejected, not cut.
- */
+/** One choice a turn of the event loop: many long ones must not hold up the rest of the worker. */
 export async function makeChoices(
   body: Fields,
   outputCapTokens: number,
@@ -91,41 +84,15 @@ export async function makeChoices(
 ): Promise<Choice[]> {
   const request = requestOf(body, outputCapTokens, tokenizer);
   const count = typeof body.n === 'number' ? body.n : 1;
-  const logprobsPerToken = logprobsPerTokenOf(body);
+  const size = new AnswerSize(body);
   const choices: Choice[] = [];
-  let textBytes = 0;
-  let logprobs = 0;
   while (choices.length < count) {
     if (choices.length > 0) await nextTurn();
     const choice = makeChoice(request, choices.length);
-    textBytes += textBytesOf(choice);
-    if (textBytes > MAX_TEXT_BYTES) throw tooMuch(count > 1 ? 'n' : 'tools', 'text');
-    if (choice.content !== null) logprobs += choice.tokens * logprobsPerToken;
-    if (logprobs > MAX_LOGPROBS)
-      throw tooMuch(logprobsPerToken > 1 ? 'top_logprobs' : 'logprobs', 'log-probabilities');
+    size.add(choice);
     choices.push(choice);
   }
   return choices;
-}
-
-/** The token's own, and those it is compared with. */
-function logprobsPerTokenOf(body: Fields): number {
-  if (body.logprobs !== true) return 0;
-  return 1 + (typeof body.top_logprobs === 'number' ? body.top_logprobs : 0);
-}
-
-function textBytesOf({ content, toolCalls }: Choice): number {
-  return toolCalls.reduce(
-    (sum, { name, input }) => sum + Buffer.byteLength(name) + Buffer.byteLength(input),
-    Buffer.byteLength(content ?? ''),
-  );
-}
-
-function tooMuch(param: string, what: string): ProviderError {
-  return new ProviderError('rejected', 'An answer beyond the sandbox.', {
-    publicMessage: `[sandbox] All choices together would have more ${what} than the sandbox makes: lower ${param}, or ask for a shorter answer.`,
-    param,
-  });
 }
 
 function requestOf(body: Fields, outputCapTokens: number, tokenizer: Tokenizer): Request {
@@ -297,30 +264,6 @@ function pick(texts: readonly string[], { body, saidHash }: Request, index: numb
   return texts[hashOf(salt) % texts.length] ?? '';
 }
 
-/** Which tools to call: those `tool_choice` asks for, or those the user named and has had no answer of yet. */
-function calledTools(body: Fields, said: string): readonly Fields[] {
-  const tools = listOf(body.tools);
-  const choice = body.tool_choice ?? 'auto';
-  if (tools.length === 0 || choice === 'none') return [];
-  const allowed = allowedTools(tools, choice);
-  const named = isFields(choice) ? nameOf(choice) : undefined;
-  const isRequired =
-    choice === 'required' ||
-    (isFields(choice) && isFields(choice.allowed_tools) && choice.allowed_tools.mode === 'required');
-  const isAnswered = lastMessage(body)?.role === 'tool';
-  const mentioned = isAnswered ? [] : allowed.filter((tool) => said.includes(nameOf(tool) ?? '\0'));
-  let called = mentioned;
-  if (named !== undefined) called = allowed.filter((tool) => nameOf(tool) === named);
-  else if (isRequired && mentioned.length === 0) called = allowed.slice(0, 1);
-  return body.parallel_tool_calls === false ? called.slice(0, 1) : called;
-}
-
-function allowedTools(tools: readonly Fields[], choice: unknown): readonly Fields[] {
-  if (!isFields(choice) || !isFields(choice.allowed_tools)) return tools;
-  const names = new Set(listOf(choice.allowed_tools.tools).map(nameOf));
-  return tools.filter((tool) => names.has(nameOf(tool)));
-}
-
 function callId({ saidHash }: Request, name: string, salt: string): string {
   return `call_sandbox_${hashOf(`${saidHash} ${name} ${salt}`).toString(36)}${hashOf(`${salt} ${saidHash}`).toString(36)}`;
 }
@@ -331,41 +274,4 @@ function inputOf({ directives, budget }: Request, tool: Fields): string {
   const parameters = isFields(definition) ? definition.parameters : undefined;
   const hasParameters = isFields(parameters) && Object.keys(parameters).length > 0;
   return JSON.stringify(hasParameters ? sampleOfSchema(parameters, budget) : {});
-}
-
-function nameOf(toolOrChoice: Fields): string | undefined {
-  const definition = toolOrChoice.function ?? toolOrChoice.custom;
-  return isFields(definition) && typeof definition.name === 'string' ? definition.name : undefined;
-}
-
-export function lastUserText(body: Fields): string {
-  const message = listOf(body.messages).findLast((candidate) => candidate.role === 'user');
-  return message === undefined ? '' : contentText(message);
-}
-
-function lastMessage(body: Fields): Fields | undefined {
-  return listOf(body.messages).at(-1);
-}
-
-function contentText(message: Fields): string {
-  if (typeof message.content === 'string') return message.content;
-  return listOf(message.content)
-    .map((part) => (typeof part.text === 'string' ? part.text : ''))
-    .filter(Boolean)
-    .join('\n');
-}
-
-function imageCount(body: Fields): number {
-  return listOf(body.messages).reduce(
-    (sum, message) => sum + listOf(message.content).filter((part) => part.type === 'image_url').length,
-    0,
-  );
-}
-
-function listOf(value: unknown): Fields[] {
-  return Array.isArray(value) ? (value as unknown[]).filter(isFields) : [];
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

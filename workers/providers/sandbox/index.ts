@@ -11,7 +11,8 @@ import {
   ProviderError,
 } from '../provider.ts';
 import { countPromptTokens, loadTokenizer } from '../tokens.ts';
-import { type Choice, lastUserText, makeChoices } from './answer.ts';
+import { type Choice, makeChoices } from './answer.ts';
+import { lastUserText } from './body.ts';
 import { cutError, type Directives, directedError, parseDirectives } from './directives.ts';
 import { produceImages, streamImages } from './images.ts';
 import { pause } from './pause.ts';
