@@ -3,12 +3,19 @@
  * (app.charge_request), or does neither. The way of paid.ts otherwise: same checks, same Idempotency-Key, a request on the books.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isTimeoutError, isTransientError } from '../core/database.ts';
+import {
+  isConnectionError,
+  isTimeoutError,
+  isTransientError,
+  type Pool,
+  sqlStateOf,
+  wasNeverSent,
+} from '../core/database.ts';
 import { type ErrorCode, isErrorCode, ServiceError } from '../core/errors.ts';
 import { type Price, quoteCall } from '../core/pricing.ts';
 import { type Context, callerOf } from './context.ts';
 import { findRequest } from './data/requests.ts';
-import { type SubmissionRow, submissionToJson } from './data/submissions.ts';
+import { findCommitted, type SubmissionRow, submissionToJson } from './data/submissions.ts';
 import { priceOf } from './models.ts';
 import { submissionOf } from './paid.ts';
 import type { Services } from './services.ts';
@@ -32,6 +39,12 @@ export interface Charge {
 const TIMEOUT_SECONDS = 60;
 const MAX_TRIES = 3;
 const RETRY_DELAY_MS = 50;
+/**
+ * How long the books are asked about an operation that may have been charged: to be told of an error and charged must not happen.
+ * Longer than any statement may take, so that what the lost call still did is on them.
+ */
+const UNKNOWN_PATIENCE_MS = 60_000;
+const OUTAGE_DELAY_MS = 250;
 /** Refusals that only the operation itself can find, by their error codes. */
 const REFUSALS: ReadonlySet<string> = new Set<ErrorCode>([
   'not_found',
@@ -75,7 +88,7 @@ export async function runOperation(
     },
     null,
   );
-  const row = await tried(() =>
+  const row = await tried(services.pool, submission.id, () =>
     perform({
       submission: JSON.stringify(submissionToJson(submission, 0)),
       initialGrantAp: services.config.initialGrantAp,
@@ -86,7 +99,7 @@ export async function runOperation(
   const submitted = toResult(row, submission);
   const isReplay = submitted.outcome === 'replay';
   const id = isReplay ? submitted.requestId : submission.id;
-  const request = await findRequest(services.pool, id, callerOf(ctx).accountId);
+  const request = await outliveOutage(() => findRequest(services.pool, id, callerOf(ctx).accountId));
   if (request?.result == null) throw new ServiceError('expired');
   if (isReplay) ctx.set('Idempotency-Replayed', 'true');
   ctx.set('x-svc-model', operation.modelId);
@@ -96,16 +109,46 @@ export async function runOperation(
   return undefined;
 }
 
-/** Once more after a deadlock. A balance that stays locked is told as what is to be tried later. */
-async function tried(perform: () => Promise<SubmissionRow>): Promise<SubmissionRow> {
+/**
+ * Once more after a deadlock. A balance that stays locked is told as what is to be tried later. Where an answer is lost, the books
+ * say whether it was charged; where they do not yet, the same operation is done again, which waits for the lost one.
+ */
+async function tried(pool: Pool, id: string, perform: () => Promise<SubmissionRow>): Promise<SubmissionRow> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await perform();
     } catch (error) {
+      if (isConnectionError(error) && !wasNeverSent(error)) return await resumed(pool, id, perform);
       if (isTimeoutError(error))
         throw new ServiceError('generation_failed', {}, { cause: error, retryAfterSeconds: 2 });
       if (!isTransientError(error) || tries === MAX_TRIES) throw error;
       await sleep(RETRY_DELAY_MS);
+    }
+  }
+}
+
+/** After a call without an answer. A refusal may be for what that call did: the books have the last word. */
+function resumed(pool: Pool, id: string, perform: () => Promise<SubmissionRow>): Promise<SubmissionRow> {
+  const committed = async (): Promise<SubmissionRow | undefined> => (await findCommitted(pool, [id])).get(id);
+  return outliveOutage(async () => {
+    const known = await committed();
+    if (known !== undefined) return known;
+    const row = await perform();
+    return row.outcome === 'accepted' ? row : ((await committed()) ?? row);
+  });
+}
+
+/** Once more for as long as the database cannot be reached, or is held up; `23505`: both calls of one operation came through. */
+async function outliveOutage<T>(work: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + UNKNOWN_PATIENCE_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isWorthWaiting =
+        isConnectionError(error) || isTransientError(error) || sqlStateOf(error) === '23505';
+      if (!isWorthWaiting || Date.now() >= deadline) throw error;
+      await sleep(OUTAGE_DELAY_MS);
     }
   }
 }
