@@ -439,6 +439,33 @@ describe('expiring', () => {
     ]);
     expect(held).to.deep.equal({ held_ap: 100 });
   });
+
+  it('waits once for an account whose balance stays locked, and ends the holds of the others', async () => {
+    const [locked, free] = [
+      await makeAccount(database.pool, { purchasedAp: 10_000 }),
+      await makeAccount(database.pool, { purchasedAp: 10_000 }),
+    ];
+    const late = { timeout_seconds: -40 };
+    const waiting = Array.from({ length: 12 }, () => makeSubmission(locked, late));
+    const due = [makeSubmission(free, late), makeSubmission(free, late)];
+    await submit(database.pool, [...waiting, ...due]);
+    const other = await database.pool.connect();
+    const worker = await database.pool.connect();
+    try {
+      await other.query('begin');
+      await other.query('select from app.balances where account_id = $1 for update', [locked]);
+      // for the batch and then for one hold of the account: twice the time of a lock is enough, all twelve would be too long
+      await worker.query(`set lock_timeout = '100ms'; set statement_timeout = '1s'`);
+      const ended = await selectRows<{ request_id: string }>(worker, 'select * from app.expire_holds()');
+      expect(ended.map((row) => row.request_id)).to.have.members(due.map(({ id }) => id));
+      await other.query('rollback');
+      const rest = await selectRows<{ request_id: string }>(worker, 'select * from app.expire_holds()');
+      expect(rest.map((row) => row.request_id)).to.include.members(waiting.map(({ id }) => id));
+    } finally {
+      other.release(true);
+      worker.release(true);
+    }
+  });
 });
 
 describe('notifying', () => {
