@@ -588,6 +588,7 @@ CREATE INDEX assets_to_sweep ON app.assets USING btree (sweep_at) WHERE (sweep_a
 CREATE INDEX audit_by_actor ON app.audit_log USING btree (actor, id);
 CREATE INDEX audit_by_target ON app.audit_log USING btree (target_type, target_id, id);
 CREATE INDEX audit_by_target_id ON app.audit_log USING btree (target_id, id);
+CREATE INDEX cap_usage_by_age ON app.cap_usage USING btree (((period_start)::timestamp without time zone));
 CREATE INDEX certs_by_asset ON app.certs USING btree (asset_id) WHERE (asset_id IS NOT NULL);
 CREATE INDEX certs_by_issuer ON app.certs USING btree (issuer_account_id, cert_id DESC);
 CREATE INDEX certs_by_issuer_key ON app.certs USING btree (issuer_key_id);

@@ -420,6 +420,11 @@ const STATEMENTS: readonly Statement[] = [
     whole: 'holds',
   },
   {
+    title: 'purge_expired',
+    perform: (client) => client.query('select app.purge_expired()'),
+    maxRows: 5_000,
+  },
+  {
     title: 'the figures of the last minute',
     perform: (client) => readStatistics(asPool(client)),
     maxRows: 30_000, // what this test made in the last minute

@@ -20,7 +20,7 @@ begin
       select o.account_id, o.cache_key from app.result_cache o where o.expires_at <= now() limit p_limit
     );
   get diagnostics v_cached = row_count;
-  delete from app.cap_usage u where u.period_start < (now() - interval '62 days')::date;
+  delete from app.cap_usage u where u.period_start::timestamp < (now() - interval '62 days')::date;
   delete from app.page_views v where v.day < (now() - interval '400 days')::date;
   return greatest(v_rows, v_cached);
 end
