@@ -22,6 +22,8 @@ export interface PoolOptions {
 
 /** Functions keep the plans of their first calls on a connection; tables grow: after this long they are made anew. */
 const MAX_LIFETIME_SECONDS = 600;
+/** A session that is left in a transaction (its process hangs, its machine is gone) would hold a balance's lock for ever. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
 // Amounts are bigint in SQL and safe integers here: 2^53 AP is 900 billion dollars.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
@@ -51,6 +53,7 @@ export async function makePool(options: PoolOptions): Promise<Pool> {
     idleTimeoutMillis: 60_000,
     maxLifetimeSeconds: MAX_LIFETIME_SECONDS,
     keepAlive: true,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     ...(options.statementTimeoutMs === undefined ? {} : { statement_timeout: options.statementTimeoutMs }),
     ...(options.lockTimeoutMs === undefined ? {} : { lock_timeout: options.lockTimeoutMs }),
     ...(role === undefined ? {} : { options: `-c role=${role}` }),
