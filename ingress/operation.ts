@@ -18,6 +18,7 @@ import { findRequest } from './data/requests.ts';
 import { findCommitted, type SubmissionRow, submissionToJson } from './data/submissions.ts';
 import { priceOf } from './models.ts';
 import { submissionOf } from './paid.ts';
+import { whenLocked } from './results.ts';
 import type { Services } from './services.ts';
 import { toResult } from './submit.ts';
 
@@ -119,9 +120,7 @@ async function tried(pool: Pool, id: string, perform: () => Promise<SubmissionRo
       return await perform();
     } catch (error) {
       if (isConnectionError(error) && !wasNeverSent(error)) return await resumed(pool, id, perform);
-      if (isTimeoutError(error))
-        throw new ServiceError('generation_failed', {}, { cause: error, retryAfterSeconds: 2 });
-      if (!isTransientError(error) || tries === MAX_TRIES) throw error;
+      if (isTimeoutError(error) || !isTransientError(error) || tries === MAX_TRIES) throw whenLocked(error);
       await sleep(RETRY_DELAY_MS);
     }
   }

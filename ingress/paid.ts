@@ -184,9 +184,13 @@ async function answerWhenFinished(
   else await answerFinished(ctx, finished, request);
 }
 
-async function cancelUnheard({ pool, logger }: Services, id: string, accountId: string): Promise<void> {
+async function cancelUnheard(
+  { balancesPool, logger }: Services,
+  id: string,
+  accountId: string,
+): Promise<void> {
   try {
-    await cancelRequest(pool, id, accountId);
+    await cancelRequest(balancesPool, id, accountId);
   } catch (error) {
     logger.warn({ err: error, requestId: id }, 'a request whose caller left could not be cancelled');
   }

@@ -3,7 +3,7 @@
  * that has heard nothing for a while, has a hole in its events, or whose carrier is down is looked up in the database, which
  * has the truth. So a lost message costs time, never an answer.
  */
-import type { Pool } from '../core/database.ts';
+import { isTimeoutError, type Pool } from '../core/database.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
 import { ALL_WORKERS_CHANNEL, processChannel } from '../core/relay/frames.ts';
@@ -33,11 +33,13 @@ export async function makeRelay(options: {
   ingressId: string;
   bus: Bus;
   pool: Pool;
+  balancesPool: Pool;
   logger: Logger;
 }): Promise<Relay> {
-  const { bus, pool, logger } = options;
+  const { bus, pool, balancesPool, logger } = options;
   const pending = new TransientMap<PendingRequest>();
   let isSweeping = false;
+  const voidAll = makeVoiding(balancesPool, logger);
   let mayHaveLostFrames = false;
   let hasLetGo = false;
 
@@ -53,11 +55,6 @@ export async function makeRelay(options: {
     mayHaveLostFrames = false;
     const silentSince = Date.now() - SILENCE_MS;
     const due: string[] = [];
-    const voided = pending
-      .values()
-      .filter((request) => request.isToBeVoided)
-      .map(({ id }) => id);
-    if (voided.length > 0) await voidRequests(pool, voided);
     for (const request of pending.values()) {
       if (everything || request.isBroken || request.lastHeardAt < silentSince) {
         request.lastHeardAt = Date.now();
@@ -75,7 +72,9 @@ export async function makeRelay(options: {
   }
 
   const timer = setInterval(() => {
-    if (isSweeping || pending.size === 0) return;
+    if (pending.size === 0) return;
+    voidAll(pending.values().filter((request) => request.isToBeVoided));
+    if (isSweeping) return;
     isSweeping = true;
     sweep()
       .catch((error: unknown) => logger.warn({ err: error }, 'waiting requests could not be looked up'))
@@ -115,5 +114,37 @@ export async function makeRelay(options: {
     close() {
       clearInterval(timer);
     },
+  };
+}
+
+/**
+ * Voids requests in the background, those of one call at a time: a balance that stays locked keeps nobody from being looked up, and
+ * no other request from being voided.
+ */
+function makeVoiding(
+  balancesPool: Pool,
+  logger: Logger,
+): (requests: Iterable<{ readonly id: string }>) => void {
+  let isVoiding = false;
+  const failed = (error: unknown): void =>
+    logger.warn({ err: error }, 'requests that were run twice could not be voided');
+  async function voidAll(ids: readonly string[]): Promise<void> {
+    try {
+      await voidRequests(balancesPool, ids);
+    } catch (error) {
+      if (ids.length === 1 || !isTimeoutError(error)) throw error;
+      for (const id of ids) await voidRequests(balancesPool, [id]).catch(failed);
+    }
+  }
+  return (requests) => {
+    if (isVoiding) return;
+    const ids = Array.from(requests, ({ id }) => id);
+    if (ids.length === 0) return;
+    isVoiding = true;
+    void voidAll(ids)
+      .catch(failed)
+      .finally(() => {
+        isVoiding = false;
+      });
   };
 }

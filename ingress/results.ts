@@ -1,6 +1,7 @@
 /**
- * How a finished request that did not succeed is said to its caller.
+ * How a finished request that did not succeed is said to its caller, and one that could not be finished now.
  */
+import { isTimeoutError } from '../core/database.ts';
 import { type ErrorDetails, errorBody, isErrorCode, type Language, ServiceError } from '../core/errors.ts';
 
 interface Finished {
@@ -30,4 +31,11 @@ export function errorOf(finished: Finished): ServiceError {
   }
   // cancelled by the caller or an operator: whoever waited for it need not try again
   return new ServiceError('generation_failed', { status: finished.state }, { isFinal: true });
+}
+
+/** Of what a call that locks a balance throws: one that stays locked is told as what is to be tried later. */
+export function whenLocked(error: unknown): unknown {
+  return isTimeoutError(error)
+    ? new ServiceError('generation_failed', {}, { cause: error, retryAfterSeconds: 2 })
+    : error;
 }

@@ -39,9 +39,11 @@ export interface Ingress {
 const POOL_SIZE = 10;
 /** One connection for each lane of submit, which lists and key look-ups cannot take away. */
 const SUBMIT_POOL_SIZE = 5;
+/** For what else locks balances: cancelling, and paid operations without a provider. */
+const BALANCES_POOL_SIZE = 4;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** A balance that somebody has locked: its account alone is to wait. */
-const SUBMIT_LOCK_TIMEOUT_MS = 2_000;
+const LOCK_TIMEOUT_MS = 2_000;
 /** Of the room for large bodies: one picture at a time of any size, whoever sends it. */
 const KEYLESS_BODY_SHARE = 1 / 3;
 /** Requests that are still open after this are cut: their results wait in the database. */
@@ -74,7 +76,13 @@ export async function startIngress(options: {
     ...poolOptions,
     applicationName: 'svc-ingress-submit',
     maxConnections: SUBMIT_POOL_SIZE,
-    lockTimeoutMs: SUBMIT_LOCK_TIMEOUT_MS,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+  });
+  const balancesPool = await makePool({
+    ...poolOptions,
+    applicationName: 'svc-ingress-balances',
+    maxConnections: BALANCES_POOL_SIZE,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
   });
   const catalogue = await makeCatalogueCache(pool, onError('the catalogue could not be read'));
   let isFresh = false;
@@ -103,7 +111,7 @@ export async function startIngress(options: {
     deadAfterSeconds: config.deadAfterSeconds,
   });
   await load.refresh();
-  const relay = await makeRelay({ ingressId, bus, pool, logger });
+  const relay = await makeRelay({ ingressId, bus, pool, balancesPool, logger });
   const submit = makeSubmit(submitPool, config.initialGrantAp);
   const counters = makeCounters(
     config.redisUrl,
@@ -124,6 +132,7 @@ export async function startIngress(options: {
     config,
     logger,
     pool,
+    balancesPool,
     catalogue,
     keys,
     rateLimiter: makeRateLimiter(counters),
@@ -188,6 +197,7 @@ export async function startIngress(options: {
           await heartbeat.stop();
           await notifications.close();
           await submitPool.end();
+          await balancesPool.end();
           await pool.end();
         },
       },

@@ -21,6 +21,8 @@ export interface Services {
   readonly config: Config;
   readonly logger: Logger;
   readonly pool: Pool;
+  /** For what locks balances, with a lock timeout: who waits for one of them keeps nobody from reading. */
+  readonly balancesPool: Pool;
   readonly catalogue: CatalogueCache;
   readonly keys: KeyCache;
   readonly rateLimiter: RateLimiter;

@@ -23,7 +23,7 @@ import {
 } from '../data/requests.ts';
 import { date, idOf, oneOf, uuid, wholeNumber } from '../parameters.ts';
 import { publicUrl } from '../public-url.ts';
-import { errorView } from '../results.ts';
+import { errorView, whenLocked } from '../results.ts';
 import type { Services } from '../services.ts';
 import { speechView } from './audio/presentation.ts';
 import { transcriptView } from './audio/transcript-view.ts';
@@ -85,18 +85,23 @@ export function getRequests({ config, pool }: Services): Handler {
 /**
  * POST /v1/requests/{id}/cancel: returns everything held; of a stream that is running, what was produced is charged. A stream
  * whose worker has not settled it in time is answered as it stands; its worker, or the expiry of its hold, settles it later.
+ * 503 where the balance stays locked.
  */
-export function postCancel({ config, pool, relay }: Services): Handler {
+export function postCancel({ config, pool, balancesPool, relay }: Services): Handler {
   return async (ctx) => {
     const id = idOf(ctx);
     const { accountId } = callerOf(ctx);
     let request = await findRequest(pool, id, accountId);
     if (request === undefined) throw new ServiceError('not_found');
     if (request.finishedAt === null) {
-      if (request.isStream) await stopStream({ pool, relay }, id, accountId);
-      else {
-        relay.abort(id);
-        await cancelRequest(pool, id, accountId);
+      try {
+        if (request.isStream) await stopStream({ pool, balancesPool, relay }, id, accountId);
+        else {
+          relay.abort(id);
+          await cancelRequest(balancesPool, id, accountId);
+        }
+      } catch (error) {
+        throw whenLocked(error);
       }
       request = (await findRequest(pool, id, accountId)) ?? request;
     }
@@ -105,7 +110,7 @@ export function postCancel({ config, pool, relay }: Services): Handler {
 }
 
 async function stopStream(
-  { pool, relay }: Pick<Services, 'pool' | 'relay'>,
+  { pool, balancesPool, relay }: Pick<Services, 'pool' | 'balancesPool' | 'relay'>,
   id: string,
   accountId: string,
 ): Promise<void> {
@@ -118,7 +123,7 @@ async function stopStream(
     const request = await findRequest(pool, id, accountId);
     if (request?.finishedAt !== null) return;
     if (request.state === 'queued' && Date.now() - startedAt >= NOT_BEGUN_MS)
-      await cancelQueuedRequest(pool, id, accountId);
+      await cancelQueuedRequest(balancesPool, id, accountId);
   }
 }
 

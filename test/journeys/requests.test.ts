@@ -1,6 +1,7 @@
 /** Waiting, polling, listing and cancelling requests, and making one twice under an Idempotency-Key. */
 import { expect } from 'chai';
 import { afterEach, beforeEach, describe, it } from 'mocha';
+import { waitUntilBlocked } from '../helpers/database.ts';
 import {
   type Answer,
   type CallOptions,
@@ -319,6 +320,28 @@ describe('a request that outlives its connection', () => {
         DEFAULT_COST_AP,
       ]);
       expect(await service.chargesOf(caller.accountId)).to.deep.equal([DEFAULT_COST_AP]);
+    });
+
+    it('of an account whose balance is locked is 503 after a while, and keeps nobody else waiting', async () => {
+      service.upstream.program(MODEL, { hang: 'before-headers' });
+      const made = await Promise.all(Array.from({ length: 12 }, () => service.chat(caller, {}, ASYNC)));
+      const other = await service.makeCaller();
+      const lock = await service.pool.connect();
+      await lock.query('begin');
+      await lock.query('select from app.balances where account_id = $1 for update', [caller.accountId]);
+      const cancels = made.map(({ json }) => cancel(json.id));
+      await waitUntilBlocked(service.pool, 'cancel_request');
+      const begun = Date.now();
+      expect((await service.get('/v1/credits', other)).status).to.equal(200);
+      expect(Date.now() - begun).to.be.below(1000);
+      const first = await Promise.race(cancels);
+      await lock.query('rollback');
+      lock.release();
+      expect([first.status, first.json.error.code]).to.deep.equal([503, 'generation_failed']);
+      expect(first.headers.get('retry-after')).to.equal('2');
+      await Promise.all(cancels);
+      for (const { json } of made) expect((await cancel(json.id)).json.status).to.equal('cancelled');
+      expect(await service.balanceOf(caller.accountId)).to.include({ balanceAp: 10_000, heldAp: 0 });
     });
 
     it('twice, is cancelled once', async () => {

@@ -23,7 +23,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 const validate = makeValidator(CertifyRequest);
 
 export function postCertify(services: Services): Handler {
-  const { config, pool } = services;
+  const { config, balancesPool } = services;
   return async (ctx) => {
     const { raw, value } = await readOptionalJsonBody(ctx, MAX_BODY_BYTES);
     const body = validate(value);
@@ -56,7 +56,7 @@ export function postCertify(services: Services): Handler {
       { task: TASK, modelId: GALLERY_SUBMIT, price, rawBody: raw },
       (charge) =>
         certifyImage(
-          pool,
+          balancesPool,
           charge,
           image.licensed,
           { cert_id, title, holder_name, issued_on, details, record_sha256 },

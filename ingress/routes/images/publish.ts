@@ -22,7 +22,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 const validate = makeValidator(PublishRequest);
 
 export function postPublish(services: Services): Handler {
-  const { config, pool, now } = services;
+  const { config, pool, balancesPool, now } = services;
   return async (ctx) => {
     const { raw, value } = await readOptionalJsonBody(ctx, MAX_BODY_BYTES);
     validate(value);
@@ -48,7 +48,7 @@ export function postPublish(services: Services): Handler {
       ctx,
       services,
       { task: TASK, modelId: GALLERY_SUBMIT, price, rawBody: raw },
-      (charge) => publishImage(pool, charge, image, result),
+      (charge) => publishImage(balancesPool, charge, image, result),
     );
     if (outcome === undefined) return;
     const item = await findGalleryItem(pool, asset.id);
