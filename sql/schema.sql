@@ -916,6 +916,7 @@ create function app.abandon_assets(p_ids uuid[]) returns TABLE(id uuid, kind tex
 create function app.audit(p_actor text, p_action text, p_target_type text, p_target_id text, p_before jsonb, p_after jsonb) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.beat(p_id uuid, p_kind text, p_pool_id text, p_details jsonb) returns void language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.begin_assets(p_assets json) returns void language sql security definer set search_path=pg_catalog, pg_temp;
+create function app.begin_caps(p_account uuid, p_key uuid, p_scopes text[]) returns void language plpgsql set search_path=pg_catalog, pg_temp set enable_seqscan=off;
 create function app.cancel_request(p_request uuid, p_account uuid) returns TABLE(request_id uuid, is_settled boolean, state text, cost_ap bigint) language sql security definer set search_path=pg_catalog, pg_temp;
 create function app.cap_used(p_subject uuid, p_scope text, p_period_start date) returns bigint language sql stable set search_path=pg_catalog, pg_temp;
 create function app.catalogue_document() returns jsonb language sql stable security definer set search_path=pg_catalog, pg_temp;

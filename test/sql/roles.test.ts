@@ -51,6 +51,7 @@ const FORBIDDEN = [
   `select app.revoke_key(gen_random_uuid(), 'x')`,
   `select app.audit('x', 'x', 'x', 'x', null, null)`,
   `select app.give_back_caps('{}')`,
+  `select app.begin_caps(gen_random_uuid(), gen_random_uuid(), '{}')`,
   `update app.assets set expires_at = null`,
   'insert into app.assets select * from app.assets',
   'delete from app.assets',
