@@ -11,6 +11,7 @@ import {
   type Answer,
   chatBody,
   DEFAULT_COST_AP,
+  eventually,
   MODEL,
   MODEL_WITH_BACKUP,
   type TestCaller,
@@ -412,6 +413,51 @@ describe('a second route', () => {
     const answer = await chat();
     expect([answer.status, answer.json.error.code]).to.deep.equal([503, 'generation_failed']);
     expect(await served(answer)).to.include({ state: 'failed', cost_ap: 0 });
+  });
+});
+
+describe('a stream that a first route reported usage for, and failed', () => {
+  const service = withTestService();
+  const usage = { prompt_tokens: 20, completion_tokens: 90, total_tokens: 110 };
+  const failing: MockBehaviour = {
+    rawBody: [`data: ${JSON.stringify({ choices: [], usage })}\n\n`, 'data: {"error":{"message":"x"}}\n\n'],
+  };
+  let caller: TestCaller;
+  beforeEach(async () => {
+    caller = await service.makeCaller();
+    service.upstream.programNext(failing, failing);
+  });
+  afterEach(() => {
+    service.upstream.reset();
+    service.backup.reset();
+  });
+
+  it('is paid as the second route served it', async () => {
+    service.backup.programNext({ content: 'From the backup.', usage: 'missing' });
+    const answer = await service.chat(caller, { model: MODEL_WITH_BACKUP, stream: true });
+    expect(eventsOf(answer).text).to.equal('From the backup.');
+    const row = await selectOne(
+      service.pool,
+      'select provider, usage from app.requests where account_id = $1',
+      [caller.accountId],
+    );
+    // counted by us: the text alone, and not what the first route said
+    expect(row).to.deep.equal({ provider: 'backup', usage: { prompt_tokens: 8, completion_tokens: 4 } });
+  });
+
+  it('is not paid by a caller who leaves before the second route has served anything', async () => {
+    service.backup.programNext({ hang: 'before-headers' });
+    const leave = new AbortController();
+    const leaving = service
+      .chat(caller, { model: MODEL_WITH_BACKUP, stream: true }, { signal: leave.signal })
+      .catch(() => undefined);
+    const call = await service.backup.waitForCall();
+    leave.abort();
+    await Promise.all([leaving, call.aborted]);
+    await eventually(async () =>
+      expect(await service.balanceOf(caller.accountId)).to.include({ balanceAp: 1_000_000, heldAp: 0 }),
+    );
+    expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
   });
 });
 

@@ -25,6 +25,17 @@ const COMPLETION_SLACK_TOKENS = 8;
 type Usage = Pick<TokenUsage, 'promptTokens' | 'completionTokens' | 'raw'>;
 type Json = Readonly<Record<string, unknown>>;
 
+/** What one try of a stream has brought so far. */
+interface Heard {
+  readonly produced: ProducedText;
+  /** Set with the first chunk. */
+  provider: string | undefined;
+  /** As it was reported last. */
+  usage: TokenUsage | undefined;
+  /** How much had been produced by then. */
+  piecesInUsage: number;
+}
+
 export function makeChatTask(routes: Routes): PaidTask<ChatInput> {
   return {
     name: CHAT_TASK,
@@ -63,27 +74,28 @@ async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise
 async function performStream(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
   const wantsUsage =
     (input.body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;
-  const produced = new ProducedText();
   const outputCap = run.payload.units * input.choices;
-  /** What went past the cap by a little: it goes out only if the provider ends there. */
-  const excess: string[] = [];
-  let usage: TokenUsage | undefined;
-  let piecesInUsage = 0;
-  let served: string | undefined;
+  let heard = nothingHeard();
   try {
     await routes.call(
       { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
       async (provider, route) => {
-        for await (const { chunk, usage: reported } of chatOf(provider).stream(
+        heard = nothingHeard(); // of a try that failed: nothing of it was passed on, and nothing of it is charged
+        const { produced } = heard;
+        /** What went past the cap by a little: it goes out only if the provider ends there. */
+        const excess: string[] = [];
+        for await (const { chunk, usage } of chatOf(provider).stream(
           callOf(run, input, route.upstreamModel),
         )) {
-          usage = reported ?? usage;
-          served = provider.name;
+          heard.provider = provider.name;
           produced.add(chunk);
-          if (reported !== undefined) piecesInUsage = produced.pieces;
+          if (usage !== undefined) {
+            heard.usage = usage;
+            heard.piecesInUsage = produced.pieces;
+          }
           const { usage: _usage, ...visible } = chunk;
           // the chunk that carries nothing but usage is ours to send, with the cost, once it is on the books
-          if (reported !== undefined && (chunk.choices as unknown[]).length === 0) continue;
+          if (usage !== undefined && (chunk.choices as unknown[]).length === 0) continue;
           if (produced.pieces > mostCompletionTokens(run, input)) {
             throw new ProviderError('invalid_response', `${provider.name} ignores the output cap`);
           }
@@ -101,24 +113,29 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
       () => run.events.length > 0,
     );
   } catch (error) {
-    if (served === undefined || !isPaidAsFarAsItGot(run, error)) throw error;
-    const counted = await usageSoFar(run, input, produced, usage, piecesInUsage);
+    if (heard.provider === undefined || !isPaidAsFarAsItGot(run, error)) throw error;
+    const counted = await usageSoFar(run, input, heard);
     return {
       kind: 'cancelled',
       costAp: chatCostAp(input.price, counted),
       usage: usageView(counted),
-      provider: served,
+      provider: heard.provider,
     };
   }
-  const counted = await believableUsage(run, input, usage, served ?? '', () => produced);
+  const { provider = '', produced, usage } = heard;
+  const counted = await believableUsage(run, input, usage, provider, () => produced);
   const costAp = Math.min(chatCostAp(input.price, counted), run.payload.holdAp);
   return {
     kind: 'succeeded',
     costAp,
     usage: usageView(counted),
-    provider: served ?? '',
+    provider,
     lastEvents: wantsUsage ? [usageEvent(run.payload, counted, costAp)] : [],
   };
+}
+
+function nothingHeard(): Heard {
+  return { produced: new ProducedText(), provider: undefined, usage: undefined, piecesInUsage: 0 };
 }
 
 /** A stream that ended early by the caller's doing, or by a limit of ours after the caller got a part of it; not by the provider's. */
@@ -191,9 +208,7 @@ function mostCompletionTokens(run: Run, input: ChatInput): number {
 async function usageSoFar(
   run: Run,
   input: ChatInput,
-  produced: ProducedText,
-  reported: TokenUsage | undefined,
-  piecesInUsage: number,
+  { produced, usage: reported, piecesInUsage }: Heard,
 ): Promise<Usage> {
   if (reported === undefined || !isBelievable(run, input, reported)) return countUsage(input, produced);
   if (produced.pieces === piecesInUsage) return reported;
