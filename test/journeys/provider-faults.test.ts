@@ -277,6 +277,38 @@ describe('a provider that counts pictures high', () => {
   });
 });
 
+describe('a provider that reports usage before it is done', () => {
+  const service = withTestService();
+
+  for (const [when, usage, content] of [
+    ['with its first chunk', { prompt_tokens: 9, completion_tokens: 0 }, ''],
+    ['with its first word', { prompt_tokens: 9, completion_tokens: 1 }, 'word '],
+  ] as const) {
+    it(`${when}, is paid for all that it produced`, async () => {
+      const caller = await service.makeCaller();
+      const chunk = (choice: object, rest: object = {}): string =>
+        `data: ${JSON.stringify({ choices: [{ index: 0, ...choice }], ...rest })}\n\n`;
+      service.upstream.programNext({
+        rawBody: [
+          chunk({ delta: { role: 'assistant', content } }, { usage }),
+          ...Array<string>(60).fill(chunk({ delta: { content: 'word ' } })),
+          chunk({ delta: {}, finish_reason: 'stop' }),
+          'data: [DONE]\n\n',
+        ],
+      });
+      const answer = await service.chat(caller, { stream: true });
+      expect(answer.text).to.include('[DONE]');
+      const row = await selectOne<{ usage: typeof usage }>(
+        service.pool,
+        'select usage from app.requests where account_id = $1',
+        [caller.accountId],
+      );
+      expect(row.usage.prompt_tokens).to.equal(9);
+      expect(row.usage.completion_tokens).to.be.at.least(60);
+    });
+  }
+});
+
 describe('a provider that fails at first', () => {
   const service = withTestService();
   afterEach(() => service.upstream.reset());

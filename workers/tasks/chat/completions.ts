@@ -123,7 +123,8 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
     };
   }
   const { provider = '', produced, usage } = heard;
-  const counted = await believableUsage(run, input, usage, provider, () => produced);
+  const believed = await believableUsage(run, input, usage, provider, () => produced);
+  const counted = usage === undefined ? believed : await withRest(believed, heard);
   const costAp = Math.min(chatCostAp(input.price, counted), run.payload.holdAp);
   return {
     kind: 'succeeded',
@@ -205,12 +206,14 @@ function mostCompletionTokens(run: Run, input: ChatInput): number {
 }
 
 /** Of a stream that was ended early: what the provider has reported, and our own count of what it has not. */
-async function usageSoFar(
-  run: Run,
-  input: ChatInput,
-  { produced, usage: reported, piecesInUsage }: Heard,
-): Promise<Usage> {
-  if (reported === undefined || !isBelievable(run, input, reported)) return countUsage(input, produced);
+async function usageSoFar(run: Run, input: ChatInput, heard: Heard): Promise<Usage> {
+  const { produced, usage } = heard;
+  if (usage === undefined || !isBelievable(run, input, usage)) return countUsage(input, produced);
+  return withRest(usage, heard);
+}
+
+/** What was produced after its usage was reported is in our own count alone. */
+async function withRest(reported: Usage, { produced, piecesInUsage }: Heard): Promise<Usage> {
   if (produced.pieces === piecesInUsage) return reported;
   return {
     ...reported,
