@@ -162,6 +162,21 @@ const STREAM_FAULTS: readonly (Fault & { readonly seen: string })[] = [
     ...FAILED,
   },
   {
+    name: 'one endless event',
+    behaviours: [
+      {
+        rawBody: [
+          'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n',
+          'data: ',
+          ...Array<string>(70).fill('x'.repeat(16_000)),
+        ],
+      },
+    ],
+    calls: 1,
+    seen: 'Hi',
+    ...FAILED,
+  },
+  {
     name: 'usage far above the cap',
     behaviours: [liar({ prompt_tokens: 9, completion_tokens: 5000 })],
     calls: 1,

@@ -69,12 +69,11 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
         }
         const event = this.#events.shift();
         if (event === undefined) {
-          // Events that came whole before the oversized one are given first.
+          // Events that came whole before the oversized one are given first. No answer needs one: it is the provider's fault.
           if (this.#isEventTooLong)
             throw new ProviderError(
               'invalid_response',
               `One event is over ${maxEventCharacters} characters.`,
-              { isOurLimit: true },
             );
           if (await this.#readMore(exchange)) continue;
           interpreter.checkEnd(this.#isCut ? 'cut' : 'end');
