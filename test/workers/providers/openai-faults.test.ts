@@ -273,6 +273,13 @@ describe('the openai chat adapter, when the upstream misbehaves', () => {
     expect(contentOf(await collect(chat.stream(call({ n: 2 }))), 1)).to.equal('Hello from the mock.');
   });
 
+  it('accepts [DONE] with spaces around it', async () => {
+    const chat = chatAt(upstream.baseUrl);
+    const chunk = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n';
+    upstream.programNext({ rawBody: `${chunk}data:  [DONE] \n\n` });
+    expect(contentOf(await collect(chat.stream(call())), 0)).to.equal('Hi');
+  });
+
   it('ends a stream by an error event, with the chunks before it', async () => {
     const chat = chatAt(upstream.baseUrl);
     for (const [error, kind] of [

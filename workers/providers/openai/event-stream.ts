@@ -79,7 +79,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
           interpreter.checkEnd(this.#isCut ? 'cut' : 'end');
           return this.#finish();
         }
-        if (event.data === '[DONE]') {
+        if (event.data.trim() === '[DONE]') {
           interpreter.checkEnd('done');
           exchange.release();
           return this.#finish();
