@@ -26,6 +26,11 @@ export class Circuit {
     this.#breaker = new ConsecutiveBreaker(options.failures);
   }
 
+  /** Also while it may be probed: nobody is to count on it. */
+  get isOpen(): boolean {
+    return this.#openedAt !== undefined;
+  }
+
   /** Undefined: take another route. A probe that shows nothing for `openMs` does not keep the next one waiting longer. */
   enter(): Pass | undefined {
     const isProbe = this.#openedAt !== undefined;

@@ -11,9 +11,10 @@ import {
   retry,
 } from 'cockatiel';
 import type { CatalogueCache, ProviderRow, Route } from '../core/catalogue.ts';
-import { Circuit, type Pass } from './circuit.ts';
+import { Circuit } from './circuit.ts';
 import { makeProvider } from './providers/index.ts';
 import { type Provider, ProviderError } from './providers/provider.ts';
+import { type RequestTimes, Watch, WatchedProvider } from './watched-provider.ts';
 
 /** Consecutive failures that open a route's circuit, and how long it stays open. */
 const CIRCUIT = { failures: 5, openMs: 10_000 };
@@ -30,6 +31,8 @@ export interface RouteRequest {
   readonly modelId: string;
   readonly isTest: boolean;
   readonly signal: AbortSignal;
+  /** A provider that shows nothing is left in time for the next one. */
+  readonly times: RequestTimes;
   /** Only routes of this provider: what is asked for (a voice) is known to no other. */
   readonly provider?: string | undefined;
 }
@@ -93,22 +96,23 @@ export function makeRoutes(
   }
 
   return {
-    async call({ modelId, isTest, signal, provider: only }, work, hasBegun = () => false) {
+    async call({ modelId, isTest, signal, times, provider: only }, work, hasBegun = () => false) {
       const routes = isTest ? [SANDBOX_ROUTE] : inOrder(routesOf(modelId, only));
       let lastError: unknown;
-      for (const route of routes) {
+      for (const [index, route] of routes.entries()) {
         const circuit = circuitOf(route);
         const pass = circuit?.enter();
         if (circuit !== undefined && pass === undefined) {
           lastError = new ProviderError('unavailable', `the circuit of ${route.provider} is open`);
           continue;
         }
-        const seen: Seen = { isWhole: false };
+        const isLast = !routes.slice(index + 1).some((other) => circuitOf(other)?.isOpen !== true);
+        const watch = pass && new Watch({ pass, times, signal, isLast });
         try {
           const result = await tryAgain(
             () => {
               const provider = providerOf(route.provider);
-              return work(pass === undefined ? provider : new WatchedProvider(provider, pass, seen), route);
+              return work(watch === undefined ? provider : new WatchedProvider(provider, watch), route);
             },
             (error) => isWorthRetrying(error) && !hasBegun() && !signal.aborted,
             signal,
@@ -116,10 +120,12 @@ export function makeRoutes(
           pass?.succeeded();
           return result;
         } catch (error) {
-          tell(pass, error, seen.isWhole);
+          watch?.tell(error);
           if (signal.aborted || hasBegun() || !(error instanceof ProviderError) || !error.isRoutable)
             throw error;
           lastError = error;
+        } finally {
+          watch?.over();
         }
       }
       throw lastError ?? new ProviderError('misconfigured', `no route for ${modelId}`);
@@ -141,100 +147,6 @@ function makeFrom(row: ProviderRow, env: Readonly<Record<string, string | undefi
   } catch (error) {
     throw new ProviderError('misconfigured', `provider ${row.name} cannot be made`, { cause: error });
   }
-}
-
-/** What a call has shown of its answer. */
-interface Seen {
-  isWhole: boolean;
-}
-
-/** The provider, for a call whose circuit wants to know when an answer begins, and whether it came whole. */
-class WatchedProvider implements Provider {
-  readonly #provider: Provider;
-  readonly #pass: Pass;
-  readonly #seen: Seen;
-
-  constructor(provider: Provider, pass: Pass, seen: Seen) {
-    this.#provider = provider;
-    this.#pass = pass;
-    this.#seen = seen;
-  }
-
-  get name(): string {
-    return this.#provider.name;
-  }
-
-  get kind(): string {
-    return this.#provider.kind;
-  }
-
-  get chat(): Provider['chat'] {
-    const { chat } = this.#provider;
-    return (
-      chat && {
-        complete: (call) => this.#whole(chat.complete(call)),
-        stream: (call) => this.#begun(chat.stream(call)),
-      }
-    );
-  }
-
-  get image(): Provider['image'] {
-    const { image } = this.#provider;
-    return (
-      image && {
-        produce: (call) => this.#whole(image.produce(call)),
-        stream: (call) => this.#begun(image.stream(call)),
-      }
-    );
-  }
-
-  get speech(): Provider['speech'] {
-    const { speech } = this.#provider;
-    return speech && { ...speech, speak: (call) => this.#begun(speech.speak(call)) };
-  }
-
-  get transcription(): Provider['transcription'] {
-    const { transcription } = this.#provider;
-    return transcription && { transcribe: (call) => this.#whole(transcription.transcribe(call)) };
-  }
-
-  close(): Promise<void> {
-    return this.#provider.close();
-  }
-
-  async #whole<Answer>(asked: Promise<Answer>): Promise<Answer> {
-    const answer = await asked;
-    this.#seen.isWhole = true;
-    return answer;
-  }
-
-  #begun<Item>(items: AsyncIterable<Item>): AsyncIterable<Item> {
-    return {
-      [Symbol.asyncIterator]: () => watchedItems(items[Symbol.asyncIterator](), this.#pass, this.#seen),
-    };
-  }
-}
-
-/** The same items; told are the first, and the end: a stream that ended well came whole. */
-function watchedItems<Item>(items: AsyncIterator<Item>, pass: Pass, seen: Seen): AsyncIterator<Item> {
-  let hasBegun = false;
-  return {
-    async next() {
-      const result = await items.next();
-      if (!hasBegun) pass.began();
-      hasBegun = true;
-      if (result.done === true) seen.isWhole = true;
-      return result;
-    },
-    return: async () => (await items.return?.()) ?? { done: true, value: undefined },
-  };
-}
-
-/** What a failed call says of its route. Of a whole answer only the content can be at fault (usage nobody believes). */
-function tell(pass: Pass | undefined, error: unknown, isWhole: boolean): void {
-  if (!(error instanceof ProviderError)) pass?.abandoned();
-  else if (error.isRoutable && !isWhole) pass?.failed();
-  else pass?.began();
 }
 
 /** The policy is made only once a first try has failed: nearly all succeed. */

@@ -14,6 +14,7 @@ import {
   eventually,
   MODEL,
   MODEL_WITH_BACKUP,
+  makeGate,
   type TestCaller,
   type TestService,
   withTestService,
@@ -460,6 +461,29 @@ describe('a second route', () => {
     const answer = await chat();
     expect([answer.status, answer.json.error.code]).to.deep.equal([503, 'generation_failed']);
     expect(await served(answer)).to.include({ state: 'failed', cost_ap: 0 });
+  });
+});
+
+describe('a first route that shows nothing', () => {
+  const service = withTestService({ config: { chatTimeoutSeconds: 2 } });
+
+  it('is left in time for the second, unlike one that has begun, and then left alone', async () => {
+    const caller = await service.makeCaller();
+    const chat = (stream: boolean) => service.chat(caller, { model: MODEL_WITH_BACKUP, stream });
+    const othersAreServed = makeGate();
+    service.upstream.programNext({ content: 'Hello you', chunkGate: () => othersAreServed.passed });
+    const begun = chat(true);
+    await service.upstream.waitForCall();
+    service.upstream.program(MODEL_WITH_BACKUP, { hang: 'before-headers' });
+    const answers = await Promise.all([false, true, false, true, false].map(chat));
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
+    othersAreServed.open();
+    expect(eventsOf(await begun).text).to.equal('Hello you');
+    expect([service.upstream.count(), service.backup.count()]).to.deep.equal([6, 5]);
+    await Promise.all(service.upstream.calls.slice(1).map((call) => call.aborted));
+    expect((await chat(false)).status).to.equal(200);
+    expect([service.upstream.count(), service.backup.count()]).to.deep.equal([6, 6]);
+    expect(await service.chargesOf(caller.accountId)).to.have.length(7);
   });
 });
 

@@ -4,6 +4,7 @@ import { after, afterEach, before, describe, it } from 'mocha';
 import type { Catalogue } from '../../core/catalogue.ts';
 import { type Provider, ProviderError } from '../../workers/providers/provider.ts';
 import { makeRoutes, type Routes } from '../../workers/routes.ts';
+import { RunAborted } from '../../workers/run.ts';
 import { collected, inPieces } from '../helpers/audio.ts';
 import { type MockUpstream, startMockUpstream } from '../helpers/mock-upstream.ts';
 import { imageCall } from './providers/conformance-images.ts';
@@ -12,7 +13,8 @@ import { transcriptionCall } from './providers/conformance-transcription.ts';
 
 /** Consecutive failures that open a route's circuit. */
 const FAILURES = 5;
-const request = { modelId: 'm', isTest: false, signal: new AbortController().signal };
+const times = { createdAtMs: Date.now(), deadlineAtMs: Date.now() + 600_000 };
+const request = { modelId: 'm', isTest: false, signal: new AbortController().signal, times };
 const call = imageCall({ partialImages: 1 });
 
 describe('the circuit of a route for pictures and speech', () => {
@@ -95,6 +97,29 @@ describe('the circuit of a route for pictures and speech', () => {
       });
     } finally {
       Date.now = now;
+    }
+  });
+
+  it('opens for an only provider that is silent until the deadline, but for none that was asked just before it', async () => {
+    upstream.program('u', { hang: 'before-headers' });
+    for (const [waitedMs, isOpen] of [
+      [0, true],
+      [60_000, false],
+    ] as const) {
+      routes = makeTestRoutes();
+      for (let time = 0; time < FAILURES; time += 1) {
+        const deadline = new AbortController();
+        const times = { createdAtMs: Date.now() - waitedMs, deadlineAtMs: Date.now() + 20 };
+        setTimeout(() => deadline.abort(new RunAborted('deadline')), 20);
+        await routes
+          .call({ ...request, times, signal: deadline.signal }, async ({ image }) => {
+            await image?.produce({ ...call, signal: deadline.signal });
+          })
+          .catch(() => {});
+      }
+      const error = await routes.call(request, async () => {}).catch((caught: unknown) => caught);
+      expect(error instanceof ProviderError, `waited ${waitedMs} ms`).to.equal(isOpen);
+      await routes.close();
     }
   });
 

@@ -37,7 +37,8 @@ function makeTestRoutes(...names: string[]): Routes {
   );
 }
 
-const request = { modelId: MODEL_ID, isTest: false, signal: new AbortController().signal };
+const times = { createdAtMs: Date.now(), deadlineAtMs: Date.now() + 600_000 };
+const request = { modelId: MODEL_ID, isTest: false, signal: new AbortController().signal, times };
 const nameOf = async (provider: Provider): Promise<string> => provider.name;
 
 async function fail(routes: Routes, name: string): Promise<void> {
@@ -80,6 +81,16 @@ describe('routes', () => {
       .call(request, nameOf)
       .catch((caught: unknown) => caught);
     expect(error).to.be.instanceOf(ProviderError).and.to.include({ kind: 'misconfigured' });
+  });
+
+  it('go on to the next, and do not ask again, when a provider was waited for in vain', async () => {
+    const asked: string[] = [];
+    const isTimeout = true;
+    await makeTestRoutes('first', 'second').call(request, async ({ name }) => {
+      asked.push(name);
+      if (name === 'first') throw new ProviderError('unavailable', 'too slow', { isTimeout });
+    });
+    expect(asked).to.deep.equal(['first', 'second']);
   });
 
   it('go on to the next at once while a probe is under way', async () => {

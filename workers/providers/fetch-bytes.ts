@@ -79,7 +79,10 @@ export async function fetchBytes(address: string, options: FetchOptions): Promis
     );
   } catch (error) {
     options.signal.throwIfAborted();
-    if (timeout.aborted) throw new ProviderError('unavailable', 'The address in the answer is too slow.');
+    if (timeout.aborted) {
+      const isTimeout = true;
+      throw new ProviderError('unavailable', 'The address in the answer is too slow.', { isTimeout });
+    }
     if (error instanceof TransportError && error.code === REFUSED_CODE) throw refused();
     throw error;
   } finally {

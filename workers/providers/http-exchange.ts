@@ -9,7 +9,10 @@ import { TransportError } from './transport-error.ts';
 /** undici keeps the headers and idle timeouts by coarse timers: they end up to a second late. */
 export interface HttpLimits {
   readonly connectTimeoutMs: number;
-  /** From the request being written to the last response header. A whole answer is often computed before its headers. */
+  /**
+   * From the request being written to the last response header. A whole answer is often computed before its headers, and a request
+   * may take a day (core/config.ts): so calls end by their own signal, which knows the request's deadline.
+   */
   readonly headersTimeoutMs: number;
   /** Between two reads of a body; does not run while the reader itself holds the stream back. */
   readonly idleTimeoutMs: number;
@@ -26,7 +29,7 @@ export interface HttpLimits {
 
 export const HTTP_LIMITS: HttpLimits = {
   connectTimeoutMs: 5_000,
-  headersTimeoutMs: 300_000,
+  headersTimeoutMs: 86_400_000,
   idleTimeoutMs: 120_000,
   maxResponseBytes: 32 * 1024 * 1024,
   maxErrorBytes: 64 * 1024,

@@ -259,6 +259,8 @@ export class ProviderError extends Error {
   readonly param: string | undefined;
   /** A limit of ours ended a call that the provider was answering well: what a caller got of it is charged. */
   readonly isOurLimit: boolean;
+  /** It was waited for long enough. */
+  readonly isTimeout: boolean;
 
   constructor(
     kind: ProviderErrorKind,
@@ -269,6 +271,7 @@ export class ProviderError extends Error {
       publicMessage?: string | undefined;
       param?: string | undefined;
       isOurLimit?: boolean;
+      isTimeout?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -280,11 +283,12 @@ export class ProviderError extends Error {
     this.publicMessage = options.publicMessage;
     this.param = options.param;
     this.isOurLimit = options.isOurLimit ?? false;
+    this.isTimeout = options.isTimeout ?? false;
   }
 
-  /** The same call may succeed when made again (after a pause). */
+  /** The same call may succeed when made again (after a pause). Who kept us waiting is not waited for again. */
   get isRetryable(): boolean {
-    return this.kind === 'unavailable';
+    return this.kind === 'unavailable' && !this.isTimeout;
   }
 
   /** Another route may serve what this one could not; our own limits would meet it there too. */

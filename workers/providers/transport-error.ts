@@ -17,11 +17,10 @@ export class TransportError extends ProviderError {
     const breaksHttp = code.startsWith('HPE_') || BROKEN_ANSWER_CODES.has(code);
     // Parser errors carry pieces of the body, so they are not kept as a cause.
     if (breaksHttp) super('invalid_response', `The answer breaks HTTP (${code}).`);
-    else super('unavailable', `The provider cannot be reached (${code}).`, { cause: error });
+    else {
+      const isTimeout = code.endsWith('_TIMEOUT');
+      super('unavailable', `The provider cannot be reached (${code}).`, { isTimeout, cause: error });
+    }
     this.code = code;
-  }
-
-  get isTimeout(): boolean {
-    return this.code.endsWith('_TIMEOUT');
   }
 }

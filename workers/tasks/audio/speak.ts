@@ -66,7 +66,13 @@ async function speak(
 ): Promise<Outcome> {
   const { modelId } = run.payload;
   const { file, lastEvents, provider } = await options.routes.call(
-    { modelId, isTest: input.isTest, signal: run.signal, provider: input.provider },
+    {
+      modelId,
+      isTest: input.isTest,
+      signal: run.signal,
+      times: run.payload,
+      provider: input.provider,
+    },
     async (served, route) => {
       const ended = new AbortController();
       const call = {

@@ -54,7 +54,7 @@ async function perform(
   const { contentType } = input.audio;
   const audio = await assets.readInput(run, input.audio, MAX_AUDIO_BYTES);
   const { transcript, provider } = await routes.call(
-    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
     async (served, route) => ({
       transcript: await transcriberOf(served).transcribe({
         requestId: run.id,

@@ -48,7 +48,7 @@ export function makeChatTask(routes: Routes): PaidTask<ChatInput> {
 
 async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
   const { completion, usage, provider } = await routes.call(
-    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+    { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
     async (provider, route) => {
       const answer = await chatOf(provider).complete(callOf(run, input, route.upstreamModel));
       const counted = await believableUsage(run, input, answer.usage, provider.name, () =>
@@ -78,7 +78,7 @@ async function performStream(run: Run, input: ChatInput, routes: Routes): Promis
   let heard = nothingHeard();
   try {
     await routes.call(
-      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
       async (provider, route) => {
         heard = nothingHeard(); // of a try that failed: nothing of it was passed on, and nothing of it is charged
         const { produced } = heard;

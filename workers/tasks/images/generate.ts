@@ -71,7 +71,7 @@ async function perform(
   const produced: Produced = { shown: new Set(), finished: new Map(), provider: '' };
   try {
     const made = await routes.call(
-      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal },
+      { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
       async (served, route) => {
         const call = callOf(run, input, route.upstreamModel, assets, room.enter);
         const work = run.payload.isStream ? makeStreamed : makeWhole;
