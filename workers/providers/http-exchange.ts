@@ -20,6 +20,8 @@ export interface HttpLimits {
   readonly maxResponseBytes: number;
   /** Of the body of an answer that is not 2xx; the rest is left unread and the connection closed. */
   readonly maxErrorBytes: number;
+  /** The same in time: the status has said what there is to know. */
+  readonly errorBodyMs: number;
   /** Connections to one provider; above what a worker runs at once, so that a bug and not load meets it. */
   readonly maxConnections: number;
   readonly keepAliveMs: number;
@@ -33,6 +35,7 @@ export const HTTP_LIMITS: HttpLimits = {
   idleTimeoutMs: 120_000,
   maxResponseBytes: 32 * 1024 * 1024,
   maxErrorBytes: 64 * 1024,
+  errorBodyMs: 2_000,
   maxConnections: 4_096,
   keepAliveMs: 30_000,
   closeGraceMs: 10_000,
@@ -48,7 +51,7 @@ type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 export class HttpAnswer {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** The body; of an error status, at most `maxErrorBytes` of it. */
+  /** The body; of an error status, what came of it within the limits. */
   readonly bytes: Buffer;
 
   constructor(status: number, headers: ResponseHeaders, bytes: Buffer) {
@@ -120,6 +123,11 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     return this.status >= 200 && this.status < 300;
   }
 
+  /** Whatever becomes of its body. */
+  protected get isError(): boolean {
+    return this.status >= 300;
+  }
+
   protected pause(): void {
     this.#controller?.pause();
   }
@@ -143,6 +151,7 @@ export class WholeExchange extends Exchange {
   readonly #reject: (error: unknown) => void;
   readonly #room: (() => Promise<void>) | undefined;
   #parts: Buffer[] = [];
+  #errorTimer: NodeJS.Timeout | undefined;
 
   /** `room`: awaited before the body of a good answer is taken from its socket. */
   constructor(signal: AbortSignal, limits: HttpLimits, room?: () => Promise<void>) {
@@ -161,6 +170,8 @@ export class WholeExchange extends Exchange {
     headers: ResponseHeaders,
   ): void {
     super.onResponseStart(controller, status, headers);
+    if (this.isError)
+      this.#errorTimer = setTimeout(() => this.#endError(controller), this.limits.errorBodyMs);
     if (this.#room === undefined || !this.isSuccess) return;
     this.pause();
     this.#room().then(
@@ -175,10 +186,12 @@ export class WholeExchange extends Exchange {
     this.#parts.push(part);
     if (this.isSuccess) {
       if (this.bytesReceived > this.limits.maxResponseBytes) this.abort(this.tooLarge());
-    } else if (this.bytesReceived > this.limits.maxErrorBytes) {
-      this.onResponseEnd();
-      controller.abort(new Error('The rest of the error body is not wanted.'));
-    }
+    } else if (this.bytesReceived > this.limits.maxErrorBytes) this.#endError(controller);
+  }
+
+  override onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.isError) this.onResponseEnd();
+    else super.onResponseError(controller, error);
   }
 
   onResponseEnd(): void {
@@ -192,6 +205,16 @@ export class WholeExchange extends Exchange {
 
   protected override fail(error: unknown): void {
     this.#reject(error);
+  }
+
+  protected override over(): void {
+    super.over();
+    clearTimeout(this.#errorTimer);
+  }
+
+  #endError(controller: Dispatcher.DispatchController): void {
+    this.onResponseEnd();
+    controller.abort(new Error('The rest of the error body is not wanted.'));
   }
 }
 
@@ -237,14 +260,23 @@ export class StreamExchange extends Exchange {
     return this.#reader.promise;
   }
 
-  /** Reads the rest as text, up to the error limit; for an answer that is not the stream asked for. */
+  /** Reads the rest as text, up to the limits of errors; for an answer that is not the stream asked for. */
   async readErrorText(): Promise<string> {
     const parts: Buffer[] = [];
     let bytes = 0;
-    for (let part = await this.read(); part !== undefined; part = await this.read()) {
-      parts.push(part);
-      bytes += part.length;
-      if (bytes > this.limits.maxErrorBytes) break;
+    const late = new Error('The rest of the error body is not waited for.');
+    const timer = setTimeout(() => this.abort(late), this.limits.errorBodyMs);
+    try {
+      for (let part = await this.read(); part !== undefined; part = await this.read()) {
+        parts.push(part);
+        bytes += part.length;
+        if (bytes > this.limits.maxErrorBytes) break;
+      }
+    } catch (error) {
+      const isCut = this.isError && error instanceof TransportError;
+      if (error !== late && !isCut) throw error;
+    } finally {
+      clearTimeout(timer);
     }
     this.abort(undefined);
     return joined(parts, this.limits.maxErrorBytes).toString('utf8');

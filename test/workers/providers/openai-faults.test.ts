@@ -157,6 +157,32 @@ describe('the openai chat adapter, when the upstream misbehaves', () => {
     expect((await upstream.waitForAbort()).bytesWritten).to.be.below(640_000 + 1);
   });
 
+  it('goes by the status of an error whose body does not come, or breaks off', async () => {
+    const rawBodyGate = new Promise(() => {});
+    for (const how of ['complete', 'stream'] as const) {
+      for (const [status, kind] of [
+        [503, 'unavailable'],
+        [400, 'rejected'],
+      ] as const) {
+        const failure = await errorOf({ status, rawBody: '{"error":', rawBodyGate }, how, {
+          errorBodyMs: 20,
+        });
+        expect([failure.kind, failure.status]).to.deep.equal([kind, status]);
+        await upstream.waitForAbort();
+        const server = createServer((socket) =>
+          socket.once('data', () => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 400\r\n\r\n{"err`)),
+        );
+        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+        const chat = chatAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+        const cut = await failureOf(
+          how === 'complete' ? chat.complete(call()) : collect(chat.stream(call())),
+        );
+        expect(cut).to.include({ kind, status });
+        await new Promise((resolve) => server.close(resolve));
+      }
+    }
+  });
+
   const broken: [string, MockBehaviour][] = [
     ['broken JSON', { rawBody: '{"choices": [' }],
     ['an empty body', { rawBody: '' }],
