@@ -24,6 +24,8 @@ export interface HttpLimits {
   readonly errorBodyMs: number;
   /** Connections to one provider; above what a worker runs at once, so that a bug and not load meets it. */
   readonly maxConnections: number;
+  /** For what still comes when the reader has all it wants; then the connection is closed. */
+  readonly drainMs: number;
   readonly keepAliveMs: number;
   /** What calls under way may still take once the client is closed. */
   readonly closeGraceMs: number;
@@ -37,6 +39,7 @@ export const HTTP_LIMITS: HttpLimits = {
   maxErrorBytes: 64 * 1024,
   errorBodyMs: 2_000,
   maxConnections: 4_096,
+  drainMs: 1_000,
   keepAliveMs: 30_000,
   closeGraceMs: 10_000,
 };
@@ -45,6 +48,7 @@ export const HTTP_LIMITS: HttpLimits = {
 const STREAM_BUFFER_BYTES = 64 * 1024;
 /** Bytes allowed after the reader has what it wanted, so that the connection can be used again. */
 const DRAIN_BYTES = 64 * 1024;
+const REST_NOT_WANTED = 'The rest of the answer is not wanted.';
 
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -91,7 +95,12 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     if (this.isOver) return;
     this.over();
     this.fail(reason, true);
-    this.#controller?.abort(new Error('The call was ended on this side.'));
+    this.cut('The call was ended on this side.');
+  }
+
+  /** Closes the connection. */
+  protected cut(why: string): void {
+    this.#controller?.abort(new Error(why));
   }
 
   protected over(): void {
@@ -170,8 +179,7 @@ export class WholeExchange extends Exchange {
     headers: ResponseHeaders,
   ): void {
     super.onResponseStart(controller, status, headers);
-    if (this.isError)
-      this.#errorTimer = setTimeout(() => this.#endError(controller), this.limits.errorBodyMs);
+    if (this.isError) this.#errorTimer = setTimeout(() => this.#endError(), this.limits.errorBodyMs);
     if (this.#room === undefined || !this.isSuccess) return;
     this.pause();
     this.#room().then(
@@ -180,13 +188,13 @@ export class WholeExchange extends Exchange {
     );
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
+  onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
     if (this.isOver) return;
     this.bytesReceived += part.length;
     this.#parts.push(part);
     if (this.isSuccess) {
       if (this.bytesReceived > this.limits.maxResponseBytes) this.abort(this.tooLarge());
-    } else if (this.bytesReceived > this.limits.maxErrorBytes) this.#endError(controller);
+    } else if (this.bytesReceived > this.limits.maxErrorBytes) this.#endError();
   }
 
   override onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
@@ -212,9 +220,9 @@ export class WholeExchange extends Exchange {
     clearTimeout(this.#errorTimer);
   }
 
-  #endError(controller: Dispatcher.DispatchController): void {
+  #endError(): void {
     this.onResponseEnd();
-    controller.abort(new Error('The rest of the error body is not wanted.'));
+    this.cut(REST_NOT_WANTED);
   }
 }
 
@@ -228,7 +236,7 @@ export class StreamExchange extends Exchange {
   #bufferedBytes = 0;
   #isPaused = false;
   #hasEnded = false;
-  #isDraining = false;
+  #drainTimer: NodeJS.Timeout | undefined;
   #failure: { readonly error: unknown } | undefined;
   #reader: PromiseWithResolvers<Buffer | undefined> | undefined;
 
@@ -286,7 +294,7 @@ export class StreamExchange extends Exchange {
   release(): void {
     if (this.isOver) return;
     this.over();
-    this.#isDraining = true;
+    this.#drainTimer = setTimeout(() => this.cut(REST_NOT_WANTED), this.limits.drainMs);
     this.#pieces.length = 0;
     this.bytesReceived = 0;
     if (this.#isPaused) this.resume();
@@ -302,11 +310,10 @@ export class StreamExchange extends Exchange {
     this.#resolveStarted();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+  onResponseData(_controller: Dispatcher.DispatchController, piece: Buffer): void {
     this.bytesReceived += piece.length;
-    if (this.#isDraining) {
-      if (this.bytesReceived > DRAIN_BYTES)
-        controller.abort(new Error('The rest of the stream is not wanted.'));
+    if (this.#drainTimer !== undefined) {
+      if (this.bytesReceived > DRAIN_BYTES) this.cut(REST_NOT_WANTED);
       return;
     }
     if (this.isOver) return;
@@ -328,7 +335,13 @@ export class StreamExchange extends Exchange {
     }
   }
 
+  override onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    clearTimeout(this.#drainTimer);
+    super.onResponseError(controller, error);
+  }
+
   onResponseEnd(): void {
+    clearTimeout(this.#drainTimer);
     if (this.isOver) return;
     this.over();
     this.#hasEnded = true;

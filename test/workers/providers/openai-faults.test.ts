@@ -299,6 +299,14 @@ describe('the openai chat adapter, when the upstream misbehaves', () => {
     expect(contentOf(await collect(chat.stream(call({ n: 2 }))), 1)).to.equal('Hello from the mock.');
   });
 
+  it('closes a connection that the provider keeps open behind [DONE]', async () => {
+    const chat = chatAt(upstream.baseUrl, { drainMs: 20 });
+    const chunk = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n';
+    upstream.programNext({ rawBody: `${chunk}data: [DONE]\n\n`, rawBodyGate: new Promise(() => {}) });
+    expect(contentOf(await collect(chat.stream(call())), 0)).to.equal('Hi');
+    await upstream.waitForAbort();
+  });
+
   it('accepts [DONE] with spaces around it', async () => {
     const chat = chatAt(upstream.baseUrl);
     const chunk = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n';
