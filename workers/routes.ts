@@ -24,6 +24,9 @@ const BACKOFF = { initialDelay: 100, maxDelay: 1000 };
 /** A provider that asks for a longer pause than this is left for the next route. */
 const MAX_RETRY_AFTER_SECONDS = 2;
 
+/** A provider whose row has changed ends when its calls do: each has a deadline, at most this far away (core/config.ts). */
+const REPLACED_GRACE_MS = 86_400_000;
+
 const SANDBOX: ProviderRow = { name: 'sandbox', kind: 'sandbox', baseUrl: null, credentialEnv: null };
 export const SANDBOX_ROUTE: Route = { provider: 'sandbox', upstreamModel: 'sandbox', priority: 0, weight: 1 };
 
@@ -73,7 +76,7 @@ export function makeRoutes(
       return known.provider;
     }
     const provider = makeFrom(row, env);
-    void known?.provider.close();
+    void known?.provider.close(REPLACED_GRACE_MS);
     providers.set(name, { provider, row, fingerprint });
     return provider;
   }

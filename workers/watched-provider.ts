@@ -163,8 +163,8 @@ export class WatchedProvider implements Provider {
     );
   }
 
-  close(): Promise<void> {
-    return this.#provider.close();
+  close(graceMs?: number): Promise<void> {
+    return this.#provider.close(graceMs);
   }
 }
 

@@ -1,12 +1,15 @@
 /** What a circuit learns of answers, whatever they are of: that they begin, and that they came whole. */
 import { expect } from 'chai';
 import { after, afterEach, before, describe, it } from 'mocha';
-import type { Catalogue } from '../../core/catalogue.ts';
+import type { Catalogue, ProviderRow } from '../../core/catalogue.ts';
+import { HTTP_LIMITS } from '../../workers/providers/http-exchange.ts';
 import { type Provider, ProviderError } from '../../workers/providers/provider.ts';
 import { makeRoutes, type Routes } from '../../workers/routes.ts';
 import { RunAborted } from '../../workers/run.ts';
 import { collected, inPieces } from '../helpers/audio.ts';
 import { type MockUpstream, startMockUpstream } from '../helpers/mock-upstream.ts';
+import { makeGate } from '../helpers/service.ts';
+import { collect, contentOf } from './providers/conformance.ts';
 import { imageCall } from './providers/conformance-images.ts';
 import { speechCall } from './providers/conformance-speech.ts';
 import { transcriptionCall } from './providers/conformance-transcription.ts';
@@ -16,6 +19,32 @@ const FAILURES = 5;
 const times = { createdAtMs: Date.now(), deadlineAtMs: Date.now() + 600_000 };
 const request = { modelId: 'm', isTest: false, signal: new AbortController().signal, times };
 const call = imageCall({ partialImages: 1 });
+const chatCall = {
+  ...request,
+  requestId: 'r',
+  upstreamModel: 'u',
+  body: { messages: [{ role: 'user', content: 'Hello' }] },
+  outputCapTokens: 50,
+};
+
+function catalogueOf(row: ProviderRow) {
+  return {
+    providers: new Map([['only', row]]),
+    models: new Map([['m', { routes: [{ provider: 'only', upstreamModel: 'u', priority: 0, weight: 1 }] }]]),
+  };
+}
+
+function routesOf(catalogue: object): Routes {
+  return makeRoutes(
+    {
+      current: () => catalogue as unknown as Catalogue,
+      refresh: async () => {},
+      onChange: () => {},
+      close: () => {},
+    },
+    {},
+  );
+}
 
 describe('the circuit of a route for pictures and speech', () => {
   let upstream: MockUpstream;
@@ -31,17 +60,8 @@ describe('the circuit of a route for pictures and speech', () => {
   after(() => upstream.close());
 
   function makeTestRoutes(): Routes {
-    const catalogue = {
-      providers: new Map([
-        ['only', { name: 'only', kind: 'openai', baseUrl: upstream.baseUrl, credentialEnv: null }],
-      ]),
-      models: new Map([
-        ['m', { routes: [{ provider: 'only', upstreamModel: 'u', priority: 0, weight: 1 }] }],
-      ]),
-    } as unknown as Catalogue;
-    return makeRoutes(
-      { current: () => catalogue, refresh: async () => {}, onChange: () => {}, close: () => {} },
-      {},
+    return routesOf(
+      catalogueOf({ name: 'only', kind: 'openai', baseUrl: upstream.baseUrl, credentialEnv: null }),
     );
   }
 
@@ -120,6 +140,30 @@ describe('the circuit of a route for pictures and speech', () => {
       const error = await routes.call(request, async () => {}).catch((caught: unknown) => caught);
       expect(error instanceof ProviderError, `waited ${waitedMs} ms`).to.equal(isOpen);
       await routes.close();
+    }
+  });
+
+  it('lets calls under way finish when the row of their provider changes', async () => {
+    const graceMs = HTTP_LIMITS.closeGraceMs;
+    Object.assign(HTTP_LIMITS, { closeGraceMs: 0 }); // what a shutdown gives them
+    try {
+      const row = { name: 'only', kind: 'openai', baseUrl: upstream.baseUrl, credentialEnv: null };
+      const catalogue = catalogueOf(row);
+      routes = routesOf(catalogue);
+      const isChanged = makeGate();
+      upstream.programNext({ content: 'Hello you', chunkGate: () => isChanged.passed });
+      const chat = async (provider: Provider) => {
+        if (provider.chat === undefined) throw new Error('no chat');
+        return contentOf(await collect(provider.chat.stream(chatCall)), 0);
+      };
+      const underWay = routes.call(request, chat);
+      await upstream.waitForCall();
+      catalogue.providers.set('only', { ...row, baseUrl: `${upstream.baseUrl}/` });
+      expect(await routes.call(request, chat)).to.equal('Hello from the mock.');
+      isChanged.open();
+      expect(await underWay).to.equal('Hello you');
+    } finally {
+      Object.assign(HTTP_LIMITS, { closeGraceMs: graceMs });
     }
   });
 

@@ -27,7 +27,7 @@ export interface HttpLimits {
   /** For what still comes when the reader has all it wants; then the connection is closed. */
   readonly drainMs: number;
   readonly keepAliveMs: number;
-  /** What calls under way may still take once the client is closed. */
+  /** What calls under way may still take once the client is closed, where its owner says nothing else. */
   readonly closeGraceMs: number;
 }
 

@@ -42,8 +42,8 @@ export interface HttpClient {
   postStream(request: HttpRequest): StreamExchange;
   /** Resolves with any status and its body. */
   get(request: Omit<HttpRequest, 'body'>): Promise<HttpAnswer>;
-  /** Takes no more calls; resolves when those under way are done or their grace is over. */
-  close(): Promise<void>;
+  /** Takes no more calls; resolves when those under way are done or their grace, here or of the limits, is over. */
+  close(graceMs?: number): Promise<void>;
 }
 
 export function makeHttpClient(
@@ -91,8 +91,8 @@ export function makeHttpClient(
   }
 
   /** Calls under way finish, within the grace: a catalogue change must not fail them. */
-  async function close(): Promise<void> {
-    const timer = setTimeout(() => void pool.destroy(), limits.closeGraceMs);
+  async function close(graceMs = limits.closeGraceMs): Promise<void> {
+    const timer = setTimeout(() => void pool.destroy(), graceMs);
     await pool.close().finally(() => clearTimeout(timer));
   }
   let closing: Promise<void> | undefined;
@@ -109,6 +109,6 @@ export function makeHttpClient(
       dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
     get: (request) =>
       dispatch('GET', request, null, new WholeExchange(request.signal, limitsOf(request))).answer,
-    close: () => (closing ??= close()),
+    close: (graceMs) => (closing ??= close(graceMs)),
   };
 }

@@ -222,8 +222,8 @@ export interface Provider {
   readonly image?: ImageProvider | undefined;
   readonly speech?: SpeechProvider | undefined;
   readonly transcription?: TranscriptionProvider | undefined;
-  /** Closes sockets; called at shutdown and when the catalogue drops the provider. */
-  close(): Promise<void>;
+  /** Closes sockets, once calls under way are done or `graceMs` is over; called at shutdown and when the catalogue changes the provider. */
+  close(graceMs?: number): Promise<void>;
 }
 
 /** How a provider is configured by the catalogue. */

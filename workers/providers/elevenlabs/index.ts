@@ -90,7 +90,7 @@ export function makeElevenLabsProvider(
     kind: config.kind,
     speech: { formats: ['mp3', 'pcm'], speak, voices },
     check,
-    close: () => http.close(),
+    close: (graceMs) => http.close(graceMs),
   };
 }
 

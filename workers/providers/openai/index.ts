@@ -78,6 +78,6 @@ export function makeOpenAiProvider(
     speech: makeOpenAiSpeech(connection),
     transcription: makeOpenAiTranscription(connection),
     check: (signal) => checkModels(baseUrl, credential, signal),
-    close: () => http.close(),
+    close: (graceMs) => http.close(graceMs),
   };
 }
