@@ -36,11 +36,30 @@ export async function* transcode(
     }
     return;
   }
-  const [, release] = await places.acquire();
+  const release = await acquirePlace(signal);
   try {
     yield* encode(pcm, to, signal);
   } finally {
     release();
+  }
+}
+
+/** Rejects with the signal's reason when that comes before a place does. */
+async function acquirePlace(signal: AbortSignal): Promise<() => void> {
+  signal.throwIfAborted();
+  const acquiring = places.acquire();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    const [, release] = await Promise.race([acquiring, aborted]);
+    return release;
+  } catch (error) {
+    // it stays in the queue: when its turn comes it is passed on
+    void acquiring.then(([, release]) => release());
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

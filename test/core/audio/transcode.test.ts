@@ -7,6 +7,8 @@ import { transcode } from '../../../core/audio/transcode.ts';
 import { collected, decoded, inPieces, strengthOf, tonePcm } from '../../helpers/audio.ts';
 
 const TONE_HZ = 440;
+/** At once in one process (core/audio/transcode.ts). */
+const ENCODERS = 16;
 const signal = new AbortController().signal;
 
 async function made(to: AudioFormat, pcm: Buffer, pieceBytes = 4000): Promise<Buffer> {
@@ -89,6 +91,27 @@ describe('speech from bare samples', () => {
       expect(await collected(audio).catch((thrown: unknown) => thrown)).to.equal(reason);
     });
   }
+
+  it('is waited for no longer than the caller does, while all encoders are taken', async () => {
+    const takeAll = async () => {
+      const taken = Array.from({ length: ENCODERS }, () => {
+        return transcode(inPieces(tonePcm(20), 9600), 'opus', { signal });
+      });
+      await Promise.all(taken.map((audio) => audio.next()));
+      return async () => void (await Promise.all(taken.map((audio) => audio.return())));
+    };
+    const giveBack = await takeAll();
+    const controller = new AbortController();
+    const reason = new Error('Cancelled.');
+    const waiting = collected(
+      transcode(inPieces(tonePcm(1), 9600), 'opus', { signal: controller.signal }),
+    ).catch((thrown: unknown) => thrown);
+    controller.abort(reason);
+    expect(await waiting).to.equal(reason);
+    await giveBack();
+    // its place is nobody's: all can be taken again
+    await (await takeAll())();
+  });
 
   it('stays whole when pieces end within a sample', async () => {
     const pcm = tonePcm(0.5);
