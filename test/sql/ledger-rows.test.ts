@@ -272,7 +272,8 @@ describe('settling', () => {
         state: 'failed',
         cost_ap: 0,
         error_code: 'content_moderated',
-        error_details: { param: 'messages' },
+        // a provider's words may repeat the prompt: they are its caller's, and no row's for good
+        error_details: { param: 'messages', provider_message: "'my diary' is not valid" },
         result: '{"error":{}}',
         result_kind: 'json',
       },

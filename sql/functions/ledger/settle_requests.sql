@@ -50,7 +50,8 @@ begin
           usage = e.usage,
           provider = e.provider,
           error_code = e.error_code,
-          error_details = e.error_details,
+          -- a provider's words, which may repeat the prompt, go to the caller who waits: this row is for good, and metadata
+          error_details = e.error_details - 'provider_message',
           started_at = case
             when e.state = 'succeeded' then coalesce(q.started_at, e.started_at, now())
             else coalesce(q.started_at, e.started_at)
