@@ -6,7 +6,7 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { makeHttpClient } from './http.ts';
-import { ProviderError } from './provider.ts';
+import { type AnswerRoom, ProviderError } from './provider.ts';
 import { TransportError } from './transport-error.ts';
 
 const FETCH_LIMITS = { headersTimeoutMs: 30_000, idleTimeoutMs: 30_000, closeGraceMs: 0, maxConnections: 1 };
@@ -51,6 +51,8 @@ export interface FetchOptions {
   readonly baseUrl: URL;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** For the file. */
+  readonly room?: AnswerRoom | undefined;
 }
 
 export async function fetchBytes(address: string, options: FetchOptions): Promise<Buffer> {
@@ -70,6 +72,7 @@ export async function fetchBytes(address: string, options: FetchOptions): Promis
       headers: ['accept', '*/*'],
       signal: AbortSignal.any([options.signal, timeout]),
       maxResponseBytes: options.maxBytes,
+      room: options.room,
     });
     if (answer.status === 200) return answer.bytes;
     throw new ProviderError(

@@ -3,7 +3,7 @@
  * exactly once: by the answer's end, a failure, a limit or an abort.
  */
 import type { Dispatcher } from 'undici';
-import { ProviderError } from './provider.ts';
+import { type AnswerRoom, ProviderError } from './provider.ts';
 import { TransportError } from './transport-error.ts';
 
 /** undici keeps the headers and idle timeouts by coarse timers: they end up to a second late. */
@@ -29,6 +29,8 @@ export interface HttpLimits {
   readonly keepAliveMs: number;
   /** What calls under way may still take once the client is closed, where its owner says nothing else. */
   readonly closeGraceMs: number;
+  /** For a body, or an event of a stream, from the moment it has room in memory: others wait for that. */
+  readonly roomTimeoutMs: number;
 }
 
 export const HTTP_LIMITS: HttpLimits = {
@@ -42,7 +44,11 @@ export const HTTP_LIMITS: HttpLimits = {
   drainMs: 1_000,
   keepAliveMs: 30_000,
   closeGraceMs: 10_000,
+  roomTimeoutMs: 60_000,
 };
+
+/** Of a body, or of an event of a stream, that need no room: so much may lie here while its provider takes its time. */
+export const ROOMLESS_BYTES = 64 * 1024;
 
 /** Bytes of a stream held for the reader before the socket is paused. */
 const STREAM_BUFFER_BYTES = 64 * 1024;
@@ -158,12 +164,14 @@ export class WholeExchange extends Exchange {
   readonly answer: Promise<HttpAnswer>;
   readonly #resolve: (answer: HttpAnswer) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #room: (() => Promise<void>) | undefined;
+  readonly #room: AnswerRoom | undefined;
+  #isInRoom = false;
+  #roomTimer: NodeJS.Timeout | undefined;
   #parts: Buffer[] = [];
   #errorTimer: NodeJS.Timeout | undefined;
 
-  /** `room`: awaited before the body of a good answer is taken from its socket. */
-  constructor(signal: AbortSignal, limits: HttpLimits, room?: () => Promise<void>) {
+  /** `room`: entered before more than the beginning of a good answer is taken from its socket; left when the exchange fails. */
+  constructor(signal: AbortSignal, limits: HttpLimits, room?: AnswerRoom) {
     super(signal, limits);
     this.#room = room;
     const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
@@ -180,12 +188,6 @@ export class WholeExchange extends Exchange {
   ): void {
     super.onResponseStart(controller, status, headers);
     if (this.isError) this.#errorTimer = setTimeout(() => this.#endError(), this.limits.errorBodyMs);
-    if (this.#room === undefined || !this.isSuccess) return;
-    this.pause();
-    this.#room().then(
-      () => this.resume(),
-      (error: unknown) => this.abort(error),
-    );
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -194,6 +196,8 @@ export class WholeExchange extends Exchange {
     this.#parts.push(part);
     if (this.isSuccess) {
       if (this.bytesReceived > this.limits.maxResponseBytes) this.abort(this.tooLarge());
+      else if (this.bytesReceived > ROOMLESS_BYTES && this.#room !== undefined && !this.#isInRoom)
+        this.#enter(this.#room);
     } else if (this.bytesReceived > this.limits.maxErrorBytes) this.#endError();
   }
 
@@ -212,17 +216,34 @@ export class WholeExchange extends Exchange {
   }
 
   protected override fail(error: unknown): void {
+    this.#parts = [];
+    if (this.#isInRoom) this.#room?.leave();
     this.#reject(error);
   }
 
   protected override over(): void {
     super.over();
     clearTimeout(this.#errorTimer);
+    clearTimeout(this.#roomTimer);
   }
 
   #endError(): void {
     this.onResponseEnd();
     this.cut(REST_NOT_WANTED);
+  }
+
+  #enter(room: AnswerRoom): void {
+    this.#isInRoom = true;
+    this.pause();
+    const announced = Number(this.headers['content-length']);
+    room.enter(Number.isSafeInteger(announced) ? announced : undefined).then(
+      () => {
+        if (this.isOver) return;
+        this.#roomTimer = setTimeout(() => this.abort(tooSlow(this.limits)), this.limits.roomTimeoutMs);
+        this.resume();
+      },
+      (error: unknown) => this.abort(error),
+    );
   }
 }
 
@@ -354,6 +375,11 @@ export class StreamExchange extends Exchange {
     this.#rejectStarted(error);
     this.#reader?.reject(error);
   }
+}
+
+/** For what is in a room that others wait for. */
+export function tooSlow({ roomTimeoutMs }: Pick<HttpLimits, 'roomTimeoutMs'>): ProviderError {
+  return new ProviderError('unavailable', `The answer took longer than ${roomTimeoutMs} ms to arrive.`);
 }
 
 function joined(parts: readonly Buffer[], limit: number | undefined): Buffer {

@@ -15,6 +15,7 @@ import {
   StreamExchange,
   WholeExchange,
 } from './http-exchange.ts';
+import type { AnswerRoom } from './provider.ts';
 
 export interface HttpRequest {
   /** Below the base address, starting with a slash. */
@@ -26,8 +27,8 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
   /** Instead of the client's limit. */
   readonly maxResponseBytes?: number;
-  /** Awaited before the body of a good answer is taken; only of `post`. */
-  readonly room?: (() => Promise<void>) | undefined;
+  /** Entered before more than the beginning of a good answer is taken; not by `postStream`, whose reader does it. */
+  readonly room?: AnswerRoom | undefined;
 }
 
 export interface HttpOptions {
@@ -108,7 +109,8 @@ export function makeHttpClient(
     postStream: (request) =>
       dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
     get: (request) =>
-      dispatch('GET', request, null, new WholeExchange(request.signal, limitsOf(request))).answer,
+      dispatch('GET', request, null, new WholeExchange(request.signal, limitsOf(request), request.room))
+        .answer,
     close: (graceMs) => (closing ??= close(graceMs)),
   };
 }

@@ -14,6 +14,14 @@ export interface TokenUsage {
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
+/** Room for one answer in this process's memory. Left by who entered when the call fails; of what is given, by who called. */
+export interface AnswerRoom {
+  /** Resolves when there is room: at once when it was entered before and not left. `announcedBytes`: the length of the body. */
+  enter(announcedBytes?: number): Promise<void>;
+  /** May be entered again. */
+  leave(): void;
+}
+
 /** What one chat call asks of a provider. */
 export interface ChatCall {
   /** Our request id (UUID), sent upstream as an idempotency and tracing aid where the wire has a place for it. */
@@ -85,8 +93,8 @@ export interface ImageCall {
   readonly images: readonly ImageInput[];
   /** Transparent where the first of `images` is to be changed. */
   readonly mask: ImageInput | undefined;
-  /** Awaited before an answer with pictures in it is read: resolves when this process has room for them. */
-  readonly room?: () => Promise<void>;
+  /** Entered before more than the beginning of an answer with pictures, or of an event with one, is read. */
+  readonly room?: AnswerRoom | undefined;
 }
 
 /** A picture as the provider sent it: bounded in bytes, not yet looked into. */

@@ -94,4 +94,12 @@ describe('what an answer points to', () => {
       kind: 'invalid_response',
     });
   });
+
+  it('waits for room for a large file', async () => {
+    const host = await serve((_request, response) => response.end('x'.repeat(1_000_000)));
+    const seen: (number | undefined)[] = [];
+    const room = { enter: async (bytes?: number) => void seen.push(bytes), leave: () => {} };
+    await fetchBytes(`http://${host}/`, { baseUrl: PRIVATE, signal, maxBytes: 1_000_000, room });
+    expect(seen).to.deep.equal([1_000_000]);
+  });
 });

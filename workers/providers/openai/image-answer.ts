@@ -1,7 +1,7 @@
 /** The pictures of an answer: base64 checked, addresses fetched, and no more than were asked for. */
 import { bytesOfBase64 } from '../../../core/bulky-json.ts';
 import { fetchBytes } from '../fetch-bytes.ts';
-import { type ProducedImage, ProviderError } from '../provider.ts';
+import { type AnswerRoom, type ProducedImage, ProviderError } from '../provider.ts';
 import { eventError, isObject } from './errors.ts';
 
 /** Of the pictures of one answer together, decoded. */
@@ -12,6 +12,7 @@ const MAX_REVISED_PROMPT_CHARACTERS = 32_000;
 export interface ImageSource {
   readonly baseUrl: URL;
   readonly signal: AbortSignal;
+  readonly room?: AnswerRoom | undefined;
   /** Of a string of the answer that is base64. */
   readonly bytesOf: typeof bytesOfBase64;
 }

@@ -43,7 +43,12 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
         throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
       }
       const { body, bytesOf } = parseBulkyObject(answer.bytes);
-      const images = await picturesOf(body, call.count, { baseUrl, signal: call.signal, bytesOf });
+      const images = await picturesOf(body, call.count, {
+        baseUrl,
+        signal: call.signal,
+        room: call.room,
+        bytesOf,
+      });
       return { images, usage: isObject(body.usage) ? body.usage : undefined };
     },
     stream: (call) =>

@@ -2,6 +2,7 @@
 import type { ImageJobInput, StoredInput } from '../../../core/images.ts';
 import type { RunAssets } from '../../assets.ts';
 import {
+  type AnswerRoom,
   type ImageCall,
   type ImageInput,
   type ImageProvider,
@@ -16,7 +17,7 @@ export function callOf(
   input: ImageJobInput,
   upstreamModel: string,
   assets: Pick<RunAssets, 'openInput'>,
-  room: () => Promise<void>,
+  room: AnswerRoom,
 ): ImageCall {
   const picture = ({ byteLength, ...file }: StoredInput): ImageInput => ({
     contentType: file.contentType,

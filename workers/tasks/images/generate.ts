@@ -73,7 +73,7 @@ async function perform(
     const made = await routes.call(
       { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
       async (served, route) => {
-        const call = callOf(run, input, route.upstreamModel, assets, room.enter);
+        const call = callOf(run, input, route.upstreamModel, assets, room);
         const work = run.payload.isStream ? makeStreamed : makeWhole;
         produced.provider = served.name;
         produced.finished.clear(); // of a route that failed

@@ -1,19 +1,14 @@
 /**
  * How many answers full of pictures one worker has in memory at once. Requests wait at their providers without any; an answer is
- * taken from its socket when there is room for it, and gives the room back when its pictures are in the store.
+ * taken from its socket when there is room for it, and gives the room back when its pictures are in the store, or it fails.
  */
 import { ByteSemaphore } from '../../../core/byte-semaphore.ts';
 import { type ImageJobInput, pixelsOf } from '../../../core/images.ts';
-
-export interface Room {
-  /** Resolves at once when it was entered before. Rejects when it was left. */
-  enter(): Promise<void>;
-  leave(): void;
-}
+import type { AnswerRoom } from '../../providers/provider.ts';
 
 export interface Rooms {
   /** For the answer to one request. */
-  for(input: Pick<ImageJobInput, 'size' | 'count'>): Room;
+  for(input: Pick<ImageJobInput, 'size' | 'count'>): AnswerRoom;
 }
 
 /** What a pixel takes at most in a usual picture: three bytes that hardly compress, in base64. */
@@ -25,17 +20,15 @@ export function makeRooms(totalBytes: number): Rooms {
     for({ size, count }) {
       const bytes = pixelsOf(size) * count * BYTES_A_PIXEL;
       let entered: ReturnType<typeof places.acquire> | undefined;
-      let isLeft = false;
       return {
         async enter() {
-          if (isLeft) throw new Error('the answer came after its request had ended');
           entered ??= places.acquire(bytes);
           await entered;
         },
         leave() {
-          isLeft = true;
           // a place in the queue cannot be given up: when its turn comes it is passed on
           void entered?.then((release) => release());
+          entered = undefined;
         },
       };
     },

@@ -1,32 +1,56 @@
-/** Room for answers full of pictures, and that an answer stays in its socket until there is some. */
+/** Room for answers full of pictures: an answer stays in its socket until there is some, and has a limited time in it. */
 import { expect } from 'chai';
-import { after, before, describe, it } from 'mocha';
+import { after, afterEach, before, describe, it } from 'mocha';
+import type { HttpLimits } from '../../../../workers/providers/http-exchange.ts';
 import { makeOpenAiProvider } from '../../../../workers/providers/openai/index.ts';
-import type { Provider } from '../../../../workers/providers/provider.ts';
+import type { AnswerRoom, ImageProvider } from '../../../../workers/providers/provider.ts';
 import { makeRooms } from '../../../../workers/tasks/images/room.ts';
 import { type MockUpstream, startMockUpstream } from '../../../helpers/mock-upstream.ts';
+import { failureOf } from '../../providers/conformance.ts';
 import { imageCall } from '../../providers/conformance-images.ts';
 
 const MIB = 1024 * 1024;
 /** As a picture of this size is counted: 4 MiB. */
 const SIZE = '1024x1024';
+/** More than comes in without room. */
+const MUCH = ' '.repeat(100_000);
+/** A small picture in an answer that needs room. */
+const LONG_ANSWER = { images: { revisedPrompt: MUCH } };
 
 describe('room for answers', () => {
   let upstream: MockUpstream;
-  let provider: Provider;
+  const closers: (() => Promise<void>)[] = [];
   before(async () => {
     upstream = await startMockUpstream();
-    provider = makeOpenAiProvider({
-      name: 'mock',
-      kind: 'openai',
-      baseUrl: upstream.baseUrl,
-      credential: undefined,
-    });
   });
+  afterEach(() => upstream.reset());
   after(async () => {
-    await provider.close();
+    await Promise.all(closers.map((close) => close()));
     await upstream.close();
   });
+
+  function images(limits: Partial<HttpLimits> = {}): ImageProvider {
+    const config = { name: 'mock', kind: 'openai', baseUrl: upstream.baseUrl, credential: undefined };
+    const provider = makeOpenAiProvider(config, { closeGraceMs: 0, ...limits });
+    closers.push(() => provider.close());
+    if (provider.image === undefined) throw new Error('no pictures');
+    return provider.image;
+  }
+
+  /** A room of one's own that says what is done with it. */
+  function watchedRoom(entering: Promise<void> = Promise.resolve()) {
+    const asked = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    const room: AnswerRoom = {
+      enter() {
+        seen.push('enter');
+        asked.resolve();
+        return entering;
+      },
+      leave: () => void seen.push('leave'),
+    };
+    return { room, seen, asked: asked.promise };
+  }
 
   it('is counted by pixels, entered once, and given back', async () => {
     const rooms = makeRooms(8 * MIB);
@@ -57,48 +81,77 @@ describe('room for answers', () => {
     three?.leave();
   });
 
-  it('is waited for before an answer is read, and not by one that has failed', async () => {
-    const room = Promise.withResolvers<void>();
-    let asked = 0;
-    const enter = (): Promise<void> => {
-      asked += 1;
-      return room.promise;
-    };
-    upstream.programNext({ status: 500 });
-    await provider.image?.produce(imageCall({ room: enter })).then(
-      () => expect.fail('it fails'),
-      () => {},
-    );
-    expect(asked).to.equal(0);
-
-    let isRead = false;
-    const producing = provider.image?.produce(imageCall({ size: '300x300', room: enter })).then((made) => {
-      isRead = true;
-      return made;
+  it('is entered again after it was left', async () => {
+    const rooms = makeRooms(4 * MIB);
+    const [one, two] = [1, 1].map((count) => rooms.for({ size: SIZE, count }));
+    await one?.enter();
+    one?.leave();
+    await two?.enter();
+    let isIn = false;
+    const entering = one?.enter().then(() => {
+      isIn = true;
     });
-    while (asked === 0) await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(isIn).to.equal(false);
+    two?.leave();
+    await entering;
+  });
+
+  it('is waited for before an answer is read, and not by one that has failed', async () => {
+    const free = Promise.withResolvers<void>();
+    const { room, seen, asked } = watchedRoom(free.promise);
+    upstream.programNext({ status: 500, rawBody: MUCH });
+    await failureOf(images().produce(imageCall({ room })));
+    expect(seen).to.deep.equal([]);
+
+    upstream.programNext(LONG_ANSWER);
+    let isRead = false;
+    const producing = images()
+      .produce(imageCall({ room, size: '300x300' }))
+      .then((made) => {
+        isRead = true;
+        return made;
+      });
+    await asked;
     await new Promise(setImmediate);
     expect(isRead).to.equal(false);
-    room.resolve();
-    expect((await producing)?.images).to.have.length(1);
+    free.resolve();
+    expect((await producing).images).to.have.length(1);
+    expect(seen).to.deep.equal(['enter']); // its pictures are still here
+  });
+
+  it('is not taken by an answer of which little has come', async () => {
+    const rooms = makeRooms(4 * MIB);
+    const gate = Promise.withResolvers<void>();
+    upstream.programNext({ rawBody: ' '.repeat(10_000), rawBodyGate: gate.promise });
+    const [slow, other] = [1, 1].map((count) => rooms.for({ size: SIZE, count }));
+    const waiting = failureOf(images().produce(imageCall({ room: slow })));
+    await upstream.waitForCall();
+    upstream.programNext(LONG_ANSWER);
+    const made = await images().produce(imageCall({ room: other, size: '300x300' }));
+    expect(made.images).to.have.length(1);
+    gate.resolve();
+    await waiting;
+  });
+
+  it('is given back by an answer that takes long to arrive, which fails as a provider that is not there', async () => {
+    const rooms = makeRooms(4 * MIB);
+    upstream.programNext({ rawBody: MUCH, rawBodyGate: new Promise(() => {}) });
+    const [slow, other] = [1, 1].map((count) => rooms.for({ size: SIZE, count }));
+    const failure = await failureOf(images({ roomTimeoutMs: 20 }).produce(imageCall({ room: slow })));
+    expect(failure).to.include({ kind: 'unavailable', isRetryable: true });
+    await upstream.waitForAbort();
+    await other?.enter();
   });
 
   it('is not waited for any more when the call is aborted', async () => {
     const aborting = new AbortController();
-    const never = new Promise<void>(() => {});
+    const { room, seen, asked } = watchedRoom(new Promise(() => {}));
     const reason = new Error('enough');
-    const producing = provider.image?.produce(
-      imageCall({
-        signal: aborting.signal,
-        room: () => {
-          aborting.abort(reason);
-          return never;
-        },
-      }),
-    );
-    await producing?.then(
-      () => expect.fail('it was aborted'),
-      (error: unknown) => expect(error).to.equal(reason),
-    );
+    upstream.programNext(LONG_ANSWER);
+    const producing = images().produce(imageCall({ signal: aborting.signal, room, size: '300x300' }));
+    void asked.then(() => aborting.abort(reason));
+    expect(await failureOf(producing)).to.equal(reason);
+    expect(seen).to.deep.equal(['enter', 'leave']);
   });
 });
