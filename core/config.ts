@@ -81,6 +81,8 @@ export interface Config {
   readonly transcriptionConcurrency: number;
   /** Bytes of image answers, as providers send them, that one worker process has in memory at once. */
   readonly imageAnswerBytes: number;
+  /** Bytes of memory that large chat answers, parsed, take in one worker process at once (several times what they are on the wire). */
+  readonly chatAnswerBytes: number;
   readonly heartbeatSeconds: number;
   /** Silence after which a process is taken for dead. */
   readonly deadAfterSeconds: number;
@@ -141,6 +143,7 @@ export function loadConfig(env: Environment = process.env): Config {
     speechConcurrency: wholeNumber(env, 'SPEECH_CONCURRENCY', 200, 1, 10_000),
     transcriptionConcurrency: wholeNumber(env, 'TRANSCRIPTION_CONCURRENCY', 16, 1, 10_000),
     imageAnswerBytes: wholeNumber(env, 'IMAGE_ANSWER_MB', 64, 1, 65_536) * 1024 * 1024,
+    chatAnswerBytes: wholeNumber(env, 'CHAT_ANSWER_MB', 192, 1, 65_536) * 1024 * 1024,
     heartbeatSeconds: wholeNumber(env, 'HEARTBEAT_SECONDS', 2, 1, 60),
     deadAfterSeconds: wholeNumber(env, 'DEAD_AFTER_SECONDS', 8, 2, 600),
 

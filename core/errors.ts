@@ -12,6 +12,9 @@ export type Language = 'en' | 'ja';
 /** Values that fill `{placeholders}` of a message and may appear beside `error` in the body. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
+/** The `reason` of a `generation_failed` that another try will meet again: what came was more than is taken from a provider. */
+export const ANSWER_TOO_LARGE = 'answer_too_large';
+
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   /** Sibling fields that stand beside `error` in the response body. */

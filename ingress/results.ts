@@ -2,7 +2,14 @@
  * How a finished request that did not succeed is said to its caller, and one that could not be finished now.
  */
 import { isTimeoutError } from '../core/database.ts';
-import { type ErrorDetails, errorBody, isErrorCode, type Language, ServiceError } from '../core/errors.ts';
+import {
+  ANSWER_TOO_LARGE,
+  type ErrorDetails,
+  errorBody,
+  isErrorCode,
+  type Language,
+  ServiceError,
+} from '../core/errors.ts';
 
 interface Finished {
   readonly state: string;
@@ -23,11 +30,10 @@ export function errorView(finished: Finished, language: Language): Record<string
 export function errorOf(finished: Finished): ServiceError {
   const code = finished.errorCode;
   if (code != null && isErrorCode(code)) {
-    return new ServiceError(
-      code,
-      finished.errorDetails ?? {},
-      code === 'generation_failed' ? { retryAfterSeconds: 1 } : {},
-    );
+    const details = finished.errorDetails ?? {};
+    if (code !== 'generation_failed') return new ServiceError(code, details);
+    const isFinal = details.reason === ANSWER_TOO_LARGE;
+    return new ServiceError(code, details, isFinal ? { isFinal } : { retryAfterSeconds: 1 });
   }
   // cancelled by the caller or an operator: whoever waited for it need not try again
   return new ServiceError('generation_failed', { status: finished.state }, { isFinal: true });

@@ -5,7 +5,7 @@
 import type { JobHelpers, Task } from 'graphile-worker';
 import type { Config } from '../core/config.ts';
 import type { Pool } from '../core/database.ts';
-import { ServiceError } from '../core/errors.ts';
+import { ANSWER_TOO_LARGE, ServiceError } from '../core/errors.ts';
 import type { PaidJobPayload } from '../core/jobs.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Bus } from '../core/relay/bus.ts';
@@ -152,7 +152,11 @@ function failureOf(error: unknown, run: Run, logger: Logger): Outcome {
         },
       };
     }
-    return { kind: 'failed', code: 'generation_failed' };
+    return {
+      kind: 'failed',
+      code: 'generation_failed',
+      ...(error.isOurLimit ? { details: { reason: ANSWER_TOO_LARGE } } : {}),
+    };
   }
   logger.error({ err: error, requestId: run.id, modelId: run.payload.modelId }, 'a task failed unexpectedly');
   return { kind: 'failed', code: 'internal_error' };

@@ -4,7 +4,14 @@
  */
 import type { PaidJobPayload } from '../core/jobs.ts';
 import type { Pass } from './circuit.ts';
-import { type Provider, ProviderError } from './providers/provider.ts';
+import {
+  type AnswerRoom,
+  type ChatCall,
+  type GrowingRoom,
+  type ImageCall,
+  type Provider,
+  ProviderError,
+} from './providers/provider.ts';
 import { RunAborted } from './run.ts';
 
 /** Of the time a request has left: how long the first sign may take while another route could still answer. */
@@ -120,7 +127,7 @@ export class WatchedProvider implements Provider {
     const watch = this.#watch;
     return (
       chat && {
-        complete: (call) => whole(watch, chat.complete(watch.asked(call))),
+        complete: (call) => whole(watch, chat.complete(chatCall(watch, call))),
         stream: (call) => begun(watch, () => chat.stream(watch.asked(call))),
       }
     );
@@ -131,18 +138,8 @@ export class WatchedProvider implements Provider {
     const watch = this.#watch;
     return (
       image && {
-        produce: (call) => {
-          const { room } = call;
-          const asked = watch.asked(call);
-          if (room === undefined) return whole(watch, image.produce(asked));
-          // an answer asks for room once it has begun to come: waiting for that is our doing
-          const roomOnceBegun = (): Promise<void> => {
-            watch.begun();
-            return room();
-          };
-          return whole(watch, image.produce({ ...asked, room: roomOnceBegun }));
-        },
-        stream: (call) => begun(watch, () => image.stream(watch.asked(call))),
+        produce: (call) => whole(watch, image.produce(imageCall(watch, call))),
+        stream: (call) => begun(watch, () => image.stream(imageCall(watch, call))),
       }
     );
   }
@@ -166,6 +163,42 @@ export class WatchedProvider implements Provider {
   close(graceMs?: number): Promise<void> {
     return this.#provider.close(graceMs);
   }
+}
+
+/** An answer asks for room once it has begun to come: waiting for that is our doing. */
+class WatchedRoom<Room extends AnswerRoom> implements AnswerRoom {
+  readonly #watch: Watch;
+  protected readonly room: Room;
+
+  constructor(watch: Watch, room: Room) {
+    this.#watch = watch;
+    this.room = room;
+  }
+
+  enter(mostBytes: number): Promise<void> {
+    this.#watch.begun();
+    return this.room.enter(mostBytes);
+  }
+
+  leave(): void {
+    this.room.leave();
+  }
+}
+
+class WatchedGrowingRoom extends WatchedRoom<GrowingRoom> implements GrowingRoom {
+  grow(bytes: number): Promise<void> {
+    return this.room.grow(bytes);
+  }
+}
+
+function chatCall(watch: Watch, call: ChatCall): ChatCall {
+  const asked = watch.asked(call);
+  return asked.room === undefined ? asked : { ...asked, room: new WatchedGrowingRoom(watch, asked.room) };
+}
+
+function imageCall(watch: Watch, call: ImageCall): ImageCall {
+  const asked = watch.asked(call);
+  return asked.room === undefined ? asked : { ...asked, room: new WatchedRoom(watch, asked.room) };
 }
 
 async function whole<Answer>(watch: Watch, asked: Promise<Answer>): Promise<Answer> {

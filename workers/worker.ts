@@ -26,6 +26,7 @@ import { makeSettler } from './settle.ts';
 import { makeSpeechTask } from './tasks/audio/speak.ts';
 import { makeTranscriptionTask } from './tasks/audio/transcribe.ts';
 import { makeChatTask } from './tasks/chat/completions.ts';
+import { makeChatRooms } from './tasks/chat/room.ts';
 import { makeImageTask } from './tasks/images/generate.ts';
 import { CRON_ITEMS, makeMaintenanceTasks } from './tasks/maintenance/index.ts';
 import { makeVacuum } from './vacuum.ts';
@@ -101,7 +102,7 @@ export async function startWorker(options: {
   const assets = makeRunAssets({ files, pool, logger });
 
   const executor = { config, workerId, pool, bus, logger, settler, active, assets };
-  const chat = makeChatTask(routes);
+  const chat = makeChatTask(routes, makeChatRooms(config.chatAnswerBytes));
   const inputs = makeInputBudget(config.inputBudgetBytes);
   const images = makeImageTask({
     routes,

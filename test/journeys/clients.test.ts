@@ -316,6 +316,9 @@ describe('an answer over the size we take from a provider', () => {
     service.upstream.programNext({ content: 'x'.repeat(HTTP_LIMITS.maxResponseBytes) });
     const answer = await service.chat(caller);
     expect([answer.status, answer.json.error.code]).to.deep.equal([503, 'generation_failed']);
+    expect(answer.json.reason).to.equal('answer_too_large');
+    expect(answer.headers.get('x-should-retry')).to.equal('false');
+    expect(service.upstream.count()).to.equal(1);
     expect(await service.chargesOf(caller.accountId)).to.deep.equal([]);
   });
 });

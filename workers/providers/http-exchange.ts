@@ -56,6 +56,14 @@ const STREAM_BUFFER_BYTES = 64 * 1024;
 const DRAIN_BYTES = 64 * 1024;
 const REST_NOT_WANTED = 'The rest of the answer is not wanted.';
 
+/** What differs from call to call. */
+export interface ExchangeOptions {
+  /** Instead of the client's limit. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Entered before more than the beginning of a good answer is taken; not of a stream, whose reader does it. */
+  readonly room?: AnswerRoom | undefined;
+}
+
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export class HttpAnswer {
@@ -82,13 +90,15 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   headers: ResponseHeaders = {};
   isOver = false;
   protected readonly limits: HttpLimits;
+  protected readonly maxResponseBytes: number;
   protected bytesReceived = 0;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #signal: AbortSignal;
   readonly #onAbort: () => void;
 
-  constructor(signal: AbortSignal, limits: HttpLimits) {
+  constructor(signal: AbortSignal, limits: HttpLimits, options: ExchangeOptions) {
     this.limits = limits;
+    this.maxResponseBytes = options.maxResponseBytes ?? limits.maxResponseBytes;
     this.#signal = signal;
     this.#onAbort = () => this.abort(signal.reason);
     signal.addEventListener('abort', this.#onAbort, { once: true });
@@ -152,11 +162,10 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   }
 
   protected tooLarge(): ProviderError {
-    return new ProviderError(
-      'invalid_response',
-      `The answer is over ${this.limits.maxResponseBytes} bytes.`,
-      { status: this.status, isOurLimit: true },
-    );
+    return new ProviderError('invalid_response', `The answer is over ${this.maxResponseBytes} bytes.`, {
+      status: this.status,
+      isOurLimit: true,
+    });
   }
 }
 
@@ -170,10 +179,10 @@ export class WholeExchange extends Exchange {
   #parts: Buffer[] = [];
   #errorTimer: NodeJS.Timeout | undefined;
 
-  /** `room`: entered before more than the beginning of a good answer is taken from its socket; left when the exchange fails. */
-  constructor(signal: AbortSignal, limits: HttpLimits, room?: AnswerRoom) {
-    super(signal, limits);
-    this.#room = room;
+  /** The room is left when the exchange fails. */
+  constructor(signal: AbortSignal, limits: HttpLimits, options: ExchangeOptions) {
+    super(signal, limits, options);
+    this.#room = options.room;
     const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
     this.answer = promise;
     this.#resolve = resolve;
@@ -195,7 +204,7 @@ export class WholeExchange extends Exchange {
     this.bytesReceived += part.length;
     this.#parts.push(part);
     if (this.isSuccess) {
-      if (this.bytesReceived > this.limits.maxResponseBytes) this.abort(this.tooLarge());
+      if (this.bytesReceived > this.maxResponseBytes) this.abort(this.tooLarge());
       else if (this.bytesReceived > ROOMLESS_BYTES && this.#room !== undefined && !this.#isInRoom)
         this.#enter(this.#room);
     } else if (this.bytesReceived > this.limits.maxErrorBytes) this.#endError();
@@ -235,8 +244,8 @@ export class WholeExchange extends Exchange {
   #enter(room: AnswerRoom): void {
     this.#isInRoom = true;
     this.pause();
-    const announced = Number(this.headers['content-length']);
-    room.enter(Number.isSafeInteger(announced) ? announced : undefined).then(
+    const announced = Number(this.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+    room.enter(announced <= this.maxResponseBytes ? announced : this.maxResponseBytes).then(
       () => {
         if (this.isOver) return;
         this.#roomTimer = setTimeout(() => this.abort(tooSlow(this.limits)), this.limits.roomTimeoutMs);
@@ -261,8 +270,8 @@ export class StreamExchange extends Exchange {
   #failure: { readonly error: unknown } | undefined;
   #reader: PromiseWithResolvers<Buffer | undefined> | undefined;
 
-  constructor(signal: AbortSignal, limits: HttpLimits) {
-    super(signal, limits);
+  constructor(signal: AbortSignal, limits: HttpLimits, options: ExchangeOptions) {
+    super(signal, limits, options);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.started = promise;
     this.#resolveStarted = resolve;
@@ -338,7 +347,7 @@ export class StreamExchange extends Exchange {
       return;
     }
     if (this.isOver) return;
-    if (this.bytesReceived > this.limits.maxResponseBytes) {
+    if (this.bytesReceived > this.maxResponseBytes) {
       this.abort(this.tooLarge());
       return;
     }

@@ -9,15 +9,15 @@ import { Pool } from 'undici';
 import type { FormBody } from './form-body.ts';
 import {
   type Exchange,
+  type ExchangeOptions,
   HTTP_LIMITS,
   type HttpAnswer,
   type HttpLimits,
   StreamExchange,
   WholeExchange,
 } from './http-exchange.ts';
-import type { AnswerRoom } from './provider.ts';
 
-export interface HttpRequest {
+export interface HttpRequest extends ExchangeOptions {
   /** Below the base address, starting with a slash. */
   readonly path: string;
   /** Name, value, name, value: undici's cheapest form. */
@@ -25,10 +25,6 @@ export interface HttpRequest {
   /** A form brings headers of its own. */
   readonly body: string | FormBody;
   readonly signal: AbortSignal;
-  /** Instead of the client's limit. */
-  readonly maxResponseBytes?: number;
-  /** Entered before more than the beginning of a good answer is taken; not by `postStream`, whose reader does it. */
-  readonly room?: AnswerRoom | undefined;
 }
 
 export interface HttpOptions {
@@ -87,10 +83,6 @@ export function makeHttpClient(
     return exchange;
   }
 
-  function limitsOf({ maxResponseBytes }: Omit<HttpRequest, 'body'>): HttpLimits {
-    return maxResponseBytes === undefined ? limits : { ...limits, maxResponseBytes };
-  }
-
   /** Calls under way finish, within the grace: a catalogue change must not fail them. */
   async function close(graceMs = limits.closeGraceMs): Promise<void> {
     const timer = setTimeout(() => void pool.destroy(), graceMs);
@@ -100,17 +92,11 @@ export function makeHttpClient(
 
   return {
     post: (request) =>
-      dispatch(
-        'POST',
-        request,
-        request.body,
-        new WholeExchange(request.signal, limitsOf(request), request.room),
-      ).answer,
+      dispatch('POST', request, request.body, new WholeExchange(request.signal, limits, request)).answer,
     postStream: (request) =>
-      dispatch('POST', request, request.body, new StreamExchange(request.signal, limitsOf(request))),
+      dispatch('POST', request, request.body, new StreamExchange(request.signal, limits, request)),
     get: (request) =>
-      dispatch('GET', request, null, new WholeExchange(request.signal, limitsOf(request), request.room))
-        .answer,
+      dispatch('GET', request, null, new WholeExchange(request.signal, limits, request)).answer,
     close: (graceMs) => (closing ??= close(graceMs)),
   };
 }

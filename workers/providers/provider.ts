@@ -16,10 +16,15 @@ export interface TokenUsage {
 
 /** Room for one answer in this process's memory. Left by who entered when the call fails; of what is given, by who called. */
 export interface AnswerRoom {
-  /** Resolves when there is room: at once when it was entered before and not left. `announcedBytes`: the length of the body. */
-  enter(announcedBytes?: number): Promise<void>;
+  /** Resolves when there is room for a body of at most so many bytes: at once when it was entered before and not left. */
+  enter(mostBytes: number): Promise<void>;
   /** May be entered again. */
   leave(): void;
+}
+
+export interface GrowingRoom extends AnswerRoom {
+  /** Awaited once the body is here, before it is parsed: what becomes of it takes so many bytes. Not without having entered. */
+  grow(bytes: number): Promise<void>;
 }
 
 /** What one chat call asks of a provider. */
@@ -36,6 +41,8 @@ export interface ChatCall {
   readonly promptCapTokens?: number;
   /** Aborts the upstream call: client gone, request cancelled, deadline passed, worker stopping. */
   readonly signal: AbortSignal;
+  /** For a whole answer that is no small one. */
+  readonly room?: GrowingRoom | undefined;
 }
 
 /** A whole completion: the provider's JSON object as it came, and its usage. */

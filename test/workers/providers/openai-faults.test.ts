@@ -8,6 +8,7 @@ import { makeOpenAiProvider } from '../../../workers/providers/openai/index.ts';
 import {
   type ChatCall,
   type ChatChunk,
+  type GrowingRoom,
   ProviderError,
   type ProviderErrorKind,
 } from '../../../workers/providers/provider.ts';
@@ -16,6 +17,8 @@ import type { MockBehaviour } from '../../helpers/mock-upstream-wire.ts';
 import { choicesOf, collect, contentOf, failureOf } from './conformance.ts';
 
 const CREDENTIAL = 'sk-secret';
+const MIB = 1024 * 1024;
+const LONG_COMPLETION = `{"choices":[{"message":{"content":"${'x'.repeat(100_000)}"}}]}`;
 
 describe('the openai chat adapter, when the upstream misbehaves', () => {
   let upstream: MockUpstream;
@@ -235,6 +238,42 @@ describe('the openai chat adapter, when the upstream misbehaves', () => {
       'invalid_response',
     );
     await upstream.waitForAbort();
+  });
+
+  it('takes a whole answer of up to 16 MiB', async () => {
+    expect(await errorOf({ content: 'x'.repeat(16 * MIB) })).to.include({
+      kind: 'invalid_response',
+      isOurLimit: true,
+    });
+    upstream.programNext({ content: 'x'.repeat(16 * MIB - 1024) });
+    const { usage } = await chatAt(upstream.baseUrl).complete(call());
+    expect(usage?.completionTokens).to.be.above(0);
+  });
+
+  it('does not parse an answer that would take more memory than there is', async () => {
+    const [head, tail] = ['{"choices":[{"message":{"content":""}}],"x":[[]', ']}'];
+    for (const rawBody of [`${head}${',{}'.repeat(4 * MIB)}${tail}`, '['.repeat(15 * MIB)])
+      expect(await errorOf({ rawBody })).to.include({ kind: 'invalid_response', isOurLimit: true });
+  });
+
+  it('asks for room for an answer that is no small one: for its bytes, and for what becomes of it', async () => {
+    const asked: [string, number][] = [];
+    const room: GrowingRoom = {
+      enter: async (bytes) => void asked.push(['enter', bytes]),
+      grow: async (bytes) => void asked.push(['grow', bytes]),
+      leave: () => {},
+    };
+    const chat = chatAt(upstream.baseUrl);
+    upstream.programNext({ content: 'x'.repeat(60_000) });
+    await chat.complete({ ...call(), room });
+    expect(asked).to.deep.equal([]);
+    upstream.programNext({ content: 'x'.repeat(100_000) }, { rawBody: LONG_COMPLETION });
+    await chat.complete({ ...call(), room });
+    await chat.complete({ ...call(), room });
+    expect(asked.map(([what]) => what)).to.deep.equal(['enter', 'grow', 'enter', 'grow']);
+    expect(asked[0]?.[1]).to.be.within(100_000, 101_000);
+    expect(asked[1]?.[1]).to.be.within(400_000, 410_000);
+    expect(asked[2]?.[1]).to.equal(16 * MIB); // no length was announced
   });
 
   it('takes a refused, reset or silent connection for unavailable', async () => {

@@ -5,7 +5,7 @@
 import type { CheckableProvider } from '../check.ts';
 import { checkCredential, parseBaseUrl } from '../configuration.ts';
 import { type HttpRequest, makeHttpClient } from '../http.ts';
-import type { HttpLimits } from '../http-exchange.ts';
+import { type HttpLimits, ROOMLESS_BYTES } from '../http-exchange.ts';
 import type { ChatCall, ChatChunk, ChatCompletion, ProviderConfig } from '../provider.ts';
 import { ProviderError } from '../provider.ts';
 import { ChatChunks, MAX_CHUNK_CHARACTERS } from './chat-chunks.ts';
@@ -14,9 +14,15 @@ import { statusError } from './errors.ts';
 import { EventStream } from './event-stream.ts';
 import { makeOpenAiImages } from './images.ts';
 import { chatRequestBody } from './request.ts';
-import { checkCompletion, hasContentType, parseObject, parseUsage } from './response.ts';
+import { checkCompletion, hasContentType, makeRoom, parseObject, parseUsage } from './response.ts';
 import { makeOpenAiSpeech } from './speech.ts';
 import { makeOpenAiTranscription } from './transcription.ts';
+
+/**
+ * Of a whole answer. Tokens with `logprobs` are what makes one large: with the 20 likeliest of each about 1.3 KB a token, or
+ * 4 KB from a provider that indents, so this is 12,000 of them, or 4,000.
+ */
+const MAX_COMPLETION_BYTES = 16 * 1024 * 1024;
 
 export function makeOpenAiProvider(
   config: ProviderConfig,
@@ -26,6 +32,7 @@ export function makeOpenAiProvider(
   const { credential } = config;
   checkCredential(config);
   const http = makeHttpClient(baseUrl, limits);
+  const maxCompletionBytes = Math.min(MAX_COMPLETION_BYTES, limits.maxResponseBytes ?? MAX_COMPLETION_BYTES);
   const authorization = credential === undefined ? [] : ['authorization', `Bearer ${credential}`];
 
   const headers = (requestId: string, accept: string): readonly string[] => [
@@ -44,6 +51,8 @@ export function makeOpenAiProvider(
       headers: [...accepted, 'content-type', 'application/json'],
       body: chatRequestBody(call, stream),
       signal: call.signal,
+      maxResponseBytes: stream ? undefined : maxCompletionBytes,
+      room: call.room,
     };
   }
 
@@ -53,6 +62,7 @@ export function makeOpenAiProvider(
     if (!hasContentType(answer.headers, 'application/json')) {
       throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
     }
+    if (answer.bytes.length > ROOMLESS_BYTES) await makeRoom(answer.bytes, call.room);
     const completion = parseObject(answer.text);
     checkCompletion(completion);
     return { completion, usage: parseUsage(completion.usage) };

@@ -1,7 +1,21 @@
 /** Cheap checks of what an upstream sent: enough that whoever reads it later meets no surprise, no more (hot path). */
 import { type BulkyJson, parseBulkyJson } from '../../../core/bulky-json.ts';
-import { ProviderError, type TokenUsage } from '../provider.ts';
+import { memoryOfJson } from '../json-memory.ts';
+import { type GrowingRoom, ProviderError, type TokenUsage } from '../provider.ts';
 import { eventError, isObject } from './errors.ts';
+
+/** What becomes of one answer in memory. A heap of 512 MB holds one such, beside all that is small. */
+const MAX_ANSWER_MEMORY = 192 * 1024 * 1024;
+
+/** Resolves when an answer may be parsed. */
+export async function makeRoom(text: Buffer, room: GrowingRoom | undefined): Promise<void> {
+  const bytes = memoryOfJson(text);
+  if (bytes > MAX_ANSWER_MEMORY)
+    throw new ProviderError('invalid_response', `The answer would take ${bytes} bytes of memory.`, {
+      isOurLimit: true,
+    });
+  await room?.grow(bytes);
+}
 
 export function parseObject(text: string): Record<string, unknown> {
   return requireObject(parsed<unknown>(() => JSON.parse(text)));

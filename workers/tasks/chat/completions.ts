@@ -8,6 +8,7 @@ import { chatCostAp } from '../../../core/pricing.ts';
 import {
   type ChatCall,
   type ChatProvider,
+  type GrowingRoom,
   type Provider,
   ProviderError,
   type TokenUsage,
@@ -16,6 +17,7 @@ import { countPromptTokens, ProducedText } from '../../providers/tokens.ts';
 import type { Routes } from '../../routes.ts';
 import type { Run } from '../../run.ts';
 import type { Outcome, PaidTask } from '../../task.ts';
+import type { ChatRooms } from './room.ts';
 
 /** Providers' templates may add to a prompt of text; beyond the bound by more than this a reported usage is not believed. */
 const PROMPT_SLACK_TOKENS = 1024;
@@ -36,21 +38,22 @@ interface Heard {
   piecesInUsage: number;
 }
 
-export function makeChatTask(routes: Routes): PaidTask<ChatInput> {
+export function makeChatTask(routes: Routes, rooms: ChatRooms): PaidTask<ChatInput> {
   return {
     name: CHAT_TASK,
     // a whole answer nobody has seen may be made again; a stream may have been read already
     mayRepeat: (payload) => !payload.isStream,
     perform: (run, input) =>
-      run.payload.isStream ? performStream(run, input, routes) : performWhole(run, input, routes),
+      run.payload.isStream ? performStream(run, input, routes) : performWhole(run, input, routes, rooms),
   };
 }
 
-async function performWhole(run: Run, input: ChatInput, routes: Routes): Promise<Outcome> {
+async function performWhole(run: Run, input: ChatInput, routes: Routes, rooms: ChatRooms): Promise<Outcome> {
+  const room = rooms.for(run);
   const { completion, usage, provider } = await routes.call(
     { modelId: run.payload.modelId, isTest: input.isTest, signal: run.signal, times: run.payload },
     async (provider, route) => {
-      const answer = await chatOf(provider).complete(callOf(run, input, route.upstreamModel));
+      const answer = await chatOf(provider).complete(callOf(run, input, route.upstreamModel, room));
       const counted = await believableUsage(run, input, answer.usage, provider.name, () =>
         producedBy(answer.completion),
       );
@@ -158,13 +161,14 @@ function chatOf(provider: Provider): ChatProvider {
   return provider.chat;
 }
 
-function callOf(run: Run, input: ChatInput, upstreamModel: string): ChatCall {
+function callOf(run: Run, input: ChatInput, upstreamModel: string, room?: GrowingRoom): ChatCall {
   return {
     requestId: run.id,
     upstreamModel,
     body: input.body,
     outputCapTokens: run.payload.units,
     signal: run.signal,
+    room,
   };
 }
 

@@ -6,9 +6,14 @@ import { ByteSemaphore } from '../../../core/byte-semaphore.ts';
 import { type ImageJobInput, pixelsOf } from '../../../core/images.ts';
 import type { AnswerRoom } from '../../providers/provider.ts';
 
+export interface Room extends AnswerRoom {
+  /** Whatever the body's length: what counts are the pictures. */
+  enter(): Promise<void>;
+}
+
 export interface Rooms {
   /** For the answer to one request. */
-  for(input: Pick<ImageJobInput, 'size' | 'count'>): AnswerRoom;
+  for(input: Pick<ImageJobInput, 'size' | 'count'>): Room;
 }
 
 /** What a pixel takes at most in a usual picture: three bytes that hardly compress, in base64. */
