@@ -31,8 +31,10 @@ export interface ExecutorOptions {
 
 /** A job older than this may have been cancelled or expired while it waited: look before calling a provider. */
 const FRESH_MS = 1000;
-/** A request that took its worker down this often is not run again. */
+/** A request whose workers were stopped, or failed it, this often is not run again. */
 const MAX_RUNS = 3;
+/** One whose workers died under it: it may be what they died of, and others run beside it. */
+const MAX_RUNS_BY_THE_DEAD = 2;
 
 /** Thrown to the queue engine so that it keeps the job for later. */
 class RunAgain extends Error {}
@@ -45,7 +47,7 @@ export function makePaidTask<Input>(task: PaidTask<Input>, options: ExecutorOpti
     await sameRequest?.over;
     const isFirstRun = helpers.job.attempts === 1 && sameRequest === undefined;
     if (!isFirstRun || Date.now() - payload.createdAtMs > FRESH_MS) {
-      const verdict = await look(task, payload, helpers.job.attempts, options);
+      const verdict = await look(task, payload, helpers.job, options);
       if (verdict === 'ended') return;
       if (sameRequest !== undefined) throw new RunAgain('the run before it was stopped');
       if (verdict === 'void') {
@@ -88,12 +90,13 @@ function timed<Input>(payload: PaidJobPayload<Input>, createdAt: Date): PaidJobP
 async function look<Input>(
   task: PaidTask<Input>,
   payload: PaidJobPayload<Input>,
-  attempts: number,
+  { attempts, last_error: lastError }: Pick<JobHelpers['job'], 'attempts' | 'last_error'>,
   { pool }: ExecutorOptions,
 ): Promise<'run' | 'void' | 'ended'> {
   const found = await findState(pool, payload.id);
   if (found?.isOpen !== true) return 'ended';
-  if (attempts > MAX_RUNS) return 'void';
+  // who is stopped leaves a word to the queue, who dies does not
+  if (attempts > (lastError === null ? MAX_RUNS_BY_THE_DEAD : MAX_RUNS)) return 'void';
   // running: somebody began it, also where a crash of the database took back that the job was taken
   if (found.state === 'running' && !task.mayRepeat(payload)) return 'void';
   // nobody is left to read the stream, and nothing of it has been read
