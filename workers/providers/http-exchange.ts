@@ -93,6 +93,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   protected readonly maxResponseBytes: number;
   protected bytesReceived = 0;
   #controller: Dispatcher.DispatchController | undefined;
+  #roomTimer: NodeJS.Timeout | undefined;
   readonly #signal: AbortSignal;
   readonly #onAbort: () => void;
 
@@ -121,6 +122,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
 
   protected over(): void {
     this.isOver = true;
+    clearTimeout(this.#roomTimer);
     this.#signal.removeEventListener('abort', this.#onAbort);
   }
 
@@ -161,6 +163,18 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.resume();
   }
 
+  /** What is in a room that others wait for has so much time from here on, until it has arrived. */
+  protected hurry(): void {
+    const { roomTimeoutMs } = this.limits;
+    const message = `The answer took longer than ${roomTimeoutMs} ms to arrive.`;
+    this.#roomTimer = setTimeout(() => this.abort(new ProviderError('unavailable', message)), roomTimeoutMs);
+  }
+
+  /** Of a stream: the event that was hurried. */
+  arrived(): void {
+    clearTimeout(this.#roomTimer);
+  }
+
   protected tooLarge(): ProviderError {
     return new ProviderError('invalid_response', `The answer is over ${this.maxResponseBytes} bytes.`, {
       status: this.status,
@@ -175,7 +189,6 @@ export class WholeExchange extends Exchange {
   readonly #reject: (error: unknown) => void;
   readonly #room: AnswerRoom | undefined;
   #isInRoom = false;
-  #roomTimer: NodeJS.Timeout | undefined;
   #parts: Buffer[] = [];
   #errorTimer: NodeJS.Timeout | undefined;
 
@@ -233,7 +246,6 @@ export class WholeExchange extends Exchange {
   protected override over(): void {
     super.over();
     clearTimeout(this.#errorTimer);
-    clearTimeout(this.#roomTimer);
   }
 
   #endError(): void {
@@ -245,10 +257,10 @@ export class WholeExchange extends Exchange {
     this.#isInRoom = true;
     this.pause();
     const announced = Number(this.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-    room.enter(announced <= this.maxResponseBytes ? announced : this.maxResponseBytes).then(
+    room.enter(Math.min(announced, this.maxResponseBytes)).then(
       () => {
         if (this.isOver) return;
-        this.#roomTimer = setTimeout(() => this.abort(tooSlow(this.limits)), this.limits.roomTimeoutMs);
+        this.hurry();
         this.resume();
       },
       (error: unknown) => this.abort(error),
@@ -267,8 +279,9 @@ export class StreamExchange extends Exchange {
   #isPaused = false;
   #hasEnded = false;
   #drainTimer: NodeJS.Timeout | undefined;
-  #failure: { readonly error: unknown } | undefined;
+  #failure: { readonly error: unknown; readonly isLocal: boolean } | undefined;
   #reader: PromiseWithResolvers<Buffer | undefined> | undefined;
+  #entering: PromiseWithResolvers<never> | undefined;
 
   constructor(signal: AbortSignal, limits: HttpLimits, options: ExchangeOptions) {
     super(signal, limits, options);
@@ -296,6 +309,15 @@ export class StreamExchange extends Exchange {
     if (this.#hasEnded) return Promise.resolve(undefined);
     this.#reader = Promise.withResolvers();
     return this.#reader.promise;
+  }
+
+  /** Waits for room for what is read next, which is then hurried. Rejects when this side ends the exchange meanwhile. */
+  async enter(entering: Promise<void>): Promise<void> {
+    if (this.#failure?.isLocal === true) throw this.#failure.error;
+    this.#entering = Promise.withResolvers();
+    await Promise.race([entering, this.#entering.promise]);
+    this.#entering = undefined;
+    if (!this.isOver) this.hurry();
   }
 
   /** Reads the rest as text, up to the limits of errors; for an answer that is not the stream asked for. */
@@ -380,15 +402,11 @@ export class StreamExchange extends Exchange {
 
   protected override fail(error: unknown, isLocal: boolean): void {
     if (isLocal) this.#pieces.length = 0;
-    this.#failure = { error };
+    this.#failure = { error, isLocal };
     this.#rejectStarted(error);
     this.#reader?.reject(error);
+    if (isLocal) this.#entering?.reject(error);
   }
-}
-
-/** For what is in a room that others wait for. */
-export function tooSlow({ roomTimeoutMs }: Pick<HttpLimits, 'roomTimeoutMs'>): ProviderError {
-  return new ProviderError('unavailable', `The answer took longer than ${roomTimeoutMs} ms to arrive.`);
 }
 
 function joined(parts: readonly Buffer[], limit: number | undefined): Buffer {

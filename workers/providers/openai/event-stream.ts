@@ -3,8 +3,8 @@
  * means and whether the provider finished properly. Each item is given as soon as its bytes are here; nothing is timed or batched.
  */
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser';
-import type { StreamExchange } from '../http-exchange.ts';
-import { ProviderError } from '../provider.ts';
+import { ROOMLESS_BYTES, type StreamExchange } from '../http-exchange.ts';
+import { type AnswerRoom, ProviderError } from '../provider.ts';
 import { TransportError } from '../transport-error.ts';
 import { eventError, isObject, statusError } from './errors.ts';
 import { hasContentType, parseObject } from './response.ts';
@@ -25,6 +25,8 @@ export interface EventStreamOptions<Item> {
   readonly interpreter: EventInterpreter<Item>;
   /** Of one event; the parser holds no more than this and one read. */
   readonly maxEventCharacters: number;
+  /** For one event at a time: entered before more than its beginning is read, left when the next is asked for. */
+  readonly room?: AnswerRoom | undefined;
   readonly credential: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -39,6 +41,9 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
   #exchange: StreamExchange | undefined;
   #isCut = false;
   #isOver = false;
+  /** Of the event that has begun and is not whole. */
+  #eventBytes = 0;
+  #isInRoom = false;
 
   constructor(options: EventStreamOptions<Item>) {
     this.#options = options;
@@ -58,6 +63,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
   async next(): Promise<IteratorResult<Item, undefined>> {
     if (this.#isOver) return { done: true, value: undefined };
     const { interpreter, maxEventCharacters } = this.#options;
+    this.#leaveRoom();
     try {
       // Also between chunks that are already here: an aborted call ends now, not when its buffer is empty.
       this.#options.signal.throwIfAborted();
@@ -86,11 +92,13 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
         }
         const item = interpreter.take(objectOf(event));
         if (item !== undefined) return { done: false, value: item };
+        this.#leaveRoom();
       }
     } catch (error) {
       // After `return()` the wait ends with the abort that `return()` made.
       if (this.#isOver) return this.#finish();
       this.#isOver = true;
+      this.#leaveRoom();
       this.#exchange?.abort(error);
       throw error;
     }
@@ -104,6 +112,7 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
 
   #finish(): IteratorResult<Item, undefined> {
     this.#isOver = true;
+    this.#leaveRoom();
     return { done: true, value: undefined };
   }
 
@@ -127,6 +136,11 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
 
   /** Feeds the parser with the next bytes; false at the end of the body. */
   async #readMore(exchange: StreamExchange): Promise<boolean> {
+    const { room, maxEventCharacters } = this.#options;
+    if (room !== undefined && !this.#isInRoom && this.#eventBytes > ROOMLESS_BYTES) {
+      this.#isInRoom = true;
+      await exchange.enter(room.enter(maxEventCharacters));
+    }
     let piece: Buffer | undefined;
     try {
       piece = await exchange.read();
@@ -136,8 +150,19 @@ export class EventStream<Item> implements AsyncIterableIterator<Item> {
       this.#isCut = true;
     }
     if (piece === undefined) return false;
+    this.#eventBytes += piece.length;
     this.#parser.feed(this.#decoder.decode(piece, { stream: true }));
+    if (this.#events.length > 0) {
+      this.#eventBytes = 0;
+      if (this.#isInRoom) exchange.arrived();
+    }
     return true;
+  }
+
+  #leaveRoom(): void {
+    if (!this.#isInRoom) return;
+    this.#isInRoom = false;
+    this.#options.room?.leave();
   }
 }
 

@@ -56,6 +56,7 @@ export function makeOpenAiImages({ http, baseUrl, credential, headers }: OpenAiC
         open: () => http.postStream(imageRequest(call, true)),
         interpreter: new ImageEvents(call),
         maxEventCharacters: MAX_EVENT_CHARACTERS,
+        room: call.room,
         credential,
         signal: call.signal,
       }),

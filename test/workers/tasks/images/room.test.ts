@@ -3,9 +3,10 @@ import { expect } from 'chai';
 import { after, afterEach, before, describe, it } from 'mocha';
 import type { HttpLimits } from '../../../../workers/providers/http-exchange.ts';
 import { makeOpenAiProvider } from '../../../../workers/providers/openai/index.ts';
-import type { AnswerRoom, ImageProvider } from '../../../../workers/providers/provider.ts';
+import type { AnswerRoom, ImageCall, ImageProvider } from '../../../../workers/providers/provider.ts';
 import { makeRooms } from '../../../../workers/tasks/images/room.ts';
 import { type MockUpstream, startMockUpstream } from '../../../helpers/mock-upstream.ts';
+import { makePng } from '../../../helpers/pictures.ts';
 import { failureOf } from '../../providers/conformance.ts';
 import { imageCall } from '../../providers/conformance-images.ts';
 
@@ -13,7 +14,7 @@ const MIB = 1024 * 1024;
 /** As a picture of this size is counted: 4 MiB. */
 const SIZE = '1024x1024';
 /** More than comes in without room. */
-const MUCH = ' '.repeat(100_000);
+const MUCH = ' '.repeat(300_000);
 /** A small picture in an answer that needs room. */
 const LONG_ANSWER = { images: { revisedPrompt: MUCH } };
 
@@ -153,5 +154,81 @@ describe('room for answers', () => {
     void asked.then(() => aborting.abort(reason));
     expect(await failureOf(producing)).to.equal(reason);
     expect(seen).to.deep.equal(['enter', 'leave']);
+  });
+
+  describe('of a stream', () => {
+    const pictured = (prompt: string) =>
+      `data: ${JSON.stringify({
+        type: 'image_generation.completed',
+        b64_json: makePng(300, 300).toString('base64'),
+        revised_prompt: prompt,
+      })}\n\n`;
+    const streamOf = (room: AnswerRoom, changes: Partial<ImageCall> = {}, limits?: Partial<HttpLimits>) =>
+      images(limits)
+        .stream(imageCall({ room, size: '300x300', count: 2, ...changes }))
+        [Symbol.asyncIterator]();
+
+    it('is taken by an event that is no small one, and given back when the next is asked for', async () => {
+      const free = Promise.withResolvers<void>();
+      const { room, seen, asked } = watchedRoom(free.promise);
+      upstream.programNext({ rawBody: [pictured(''), pictured(MUCH), pictured(MUCH)] });
+      const stream = streamOf(room, { count: 3 });
+      await stream.next();
+      expect(seen).to.deep.equal([]);
+      let isRead = false;
+      const reading = stream.next().then(() => {
+        isRead = true;
+      });
+      await asked;
+      await new Promise(setImmediate);
+      expect(isRead).to.equal(false);
+      free.resolve();
+      await reading;
+      expect(seen).to.deep.equal(['enter']);
+      await stream.next();
+      expect(seen).to.deep.equal(['enter', 'leave', 'enter']);
+      await stream.next();
+      expect(seen).to.deep.equal(['enter', 'leave', 'enter', 'leave']);
+    });
+
+    it('is given back by an event that takes long to arrive, which fails as a provider that is not there', async () => {
+      const { room, seen } = watchedRoom();
+      upstream.programNext({ rawBody: `data: ${MUCH}`, rawBodyGate: new Promise(() => {}) });
+      const failure = await failureOf(streamOf(room, {}, { roomTimeoutMs: 20 }).next());
+      expect(failure).to.include({ kind: 'unavailable' });
+      expect(seen).to.deep.equal(['enter', 'leave']);
+      await upstream.waitForAbort();
+    });
+
+    it('has no limit of time between events', async () => {
+      const { room, seen } = watchedRoom();
+      const gate = Promise.withResolvers<void>();
+      upstream.programNext({ rawBody: pictured(MUCH), rawBodyGate: gate.promise });
+      const stream = streamOf(room, {}, { roomTimeoutMs: 100 });
+      await stream.next();
+      const ending = stream.next();
+      expect(seen).to.deep.equal(['enter', 'leave']);
+      setTimeout(gate.resolve, 200); // twice as long
+      expect((await ending).done).to.equal(true);
+    });
+
+    it('is not waited for any more when the call is aborted, or its reader stops', async () => {
+      const { room, seen, asked } = watchedRoom(new Promise(() => {}));
+      const [aborting, reason] = [new AbortController(), new Error('enough')];
+      upstream.programNext({ rawBody: pictured(MUCH) }, { rawBody: pictured(MUCH) });
+      const failing = failureOf(streamOf(room, { signal: aborting.signal }).next());
+      await asked;
+      aborting.abort(reason);
+      expect(await failing).to.equal(reason);
+      expect(seen).to.deep.equal(['enter', 'leave']);
+
+      const other = watchedRoom(new Promise(() => {}));
+      const stream = streamOf(other.room);
+      const reading = stream.next();
+      await other.asked;
+      await stream.return?.();
+      expect((await reading).done).to.equal(true);
+      expect(other.seen).to.deep.equal(['enter', 'leave']);
+    });
   });
 });
