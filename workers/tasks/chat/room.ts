@@ -26,7 +26,8 @@ class ChatRoom implements GrowingRoom {
   readonly #run: Pick<Run, 'signal' | 'over'>;
   readonly #arriving: ByteSemaphore;
   readonly #parsed: ByteSemaphore;
-  #held: Promise<Release>[] = [];
+  #placeToArrive: Promise<Release> | undefined;
+  #placeToBeParsed: Promise<Release> | undefined;
 
   constructor(run: Pick<Run, 'signal' | 'over'>, arriving: ByteSemaphore, parsed: ByteSemaphore) {
     this.#run = run;
@@ -37,7 +38,8 @@ class ChatRoom implements GrowingRoom {
   async enter(mostBytes: number): Promise<void> {
     this.leave(); // an answer before it came whole and was none
     void this.#run.over.then(() => this.leave());
-    await this.#hold(this.#arriving.acquire(mostBytes));
+    this.#placeToArrive = this.#arriving.acquire(mostBytes);
+    await this.#placeToArrive;
   }
 
   async grow(bytes: number): Promise<void> {
@@ -46,26 +48,25 @@ class ChatRoom implements GrowingRoom {
     const { promise: stopped, reject } = Promise.withResolvers<never>();
     const stop = () => reject(signal.reason);
     signal.addEventListener('abort', stop, { once: true });
-    await this.#hold(this.#parsed.acquire(bytes, stopped));
+    this.#placeToBeParsed = this.#parsed.acquire(bytes, stopped);
+    await this.#placeToBeParsed;
     signal.removeEventListener('abort', stop);
-    giveBack(this.#held.splice(0, 1));
+    giveBack(this.#placeToArrive);
+    this.#placeToArrive = undefined;
   }
 
   leave(): void {
-    giveBack(this.#held.splice(0));
-  }
-
-  async #hold(place: Promise<Release>): Promise<void> {
-    this.#held.push(place);
-    await place;
+    giveBack(this.#placeToArrive);
+    giveBack(this.#placeToBeParsed);
+    this.#placeToArrive = undefined;
+    this.#placeToBeParsed = undefined;
   }
 }
 
 /** A place in the queue cannot be given up: when its turn comes it is passed on. */
-function giveBack(places: readonly Promise<Release>[]): void {
-  for (const place of places)
-    void place.then(
-      (release) => release(),
-      () => undefined,
-    );
+function giveBack(place: Promise<Release> | undefined): void {
+  void place?.then(
+    (release) => release(),
+    () => undefined,
+  );
 }
