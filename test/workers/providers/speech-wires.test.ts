@@ -311,6 +311,14 @@ describe('the wires of speech', () => {
       expect(segments).to.deep.equal([{ id: 0, start: 2, end: 2, text: 'a' }]);
     });
 
+    it('is not parsed when it would take more memory than there is', async () => {
+      upstream.programNext({ rawBody: `{"text":"","x":[{}${',{}'.repeat(4_000_000)}]}` });
+      expect(await failureOf(transcription().transcribe(transcriptionCall(audio)))).to.include({
+        kind: 'invalid_response',
+        isOurLimit: true,
+      });
+    });
+
     it('read an error under status 200 as one', async () => {
       upstream.programNext({ rawBody: '{"error":{"code":"content_filter"}}' });
       expect(

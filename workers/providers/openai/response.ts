@@ -8,7 +8,7 @@ import { eventError, isObject } from './errors.ts';
 const MAX_ANSWER_MEMORY = 192 * 1024 * 1024;
 
 /** Resolves when an answer may be parsed. */
-export async function makeRoom(text: Buffer, room: GrowingRoom | undefined): Promise<void> {
+export async function makeRoom(text: Buffer, room?: GrowingRoom): Promise<void> {
   const bytes = memoryOfJson(text);
   if (bytes > MAX_ANSWER_MEMORY)
     throw new ProviderError('invalid_response', `The answer would take ${bytes} bytes of memory.`, {

@@ -1,6 +1,7 @@
 /** Transcription by a server of the OpenAI convention: a form in, JSON out, with times where they are asked for. */
 import { Readable } from 'node:stream';
 import { type FormBody, type FormPart, makeFormBody } from '../form-body.ts';
+import { ROOMLESS_BYTES } from '../http-exchange.ts';
 import {
   ProviderError,
   type Transcript,
@@ -9,7 +10,7 @@ import {
 } from '../provider.ts';
 import { eventError, isObject, statusError } from './errors.ts';
 import type { OpenAiConnection } from './images.ts';
-import { hasContentType, parseObject } from './response.ts';
+import { hasContentType, makeRoom, parseObject } from './response.ts';
 
 /** Hours of speech with the time of each word are a few megabytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
@@ -32,6 +33,7 @@ export function makeOpenAiTranscription({
       if (!hasContentType(answer.headers, 'application/json')) {
         throw new ProviderError('invalid_response', 'The answer is not declared as JSON.', { status: 200 });
       }
+      if (answer.bytes.length > ROOMLESS_BYTES) await makeRoom(answer.bytes);
       return transcriptOf(parseObject(answer.text), call);
     },
   };
