@@ -1,6 +1,6 @@
 /**
  * How much one operation may ask for, measured before it runs: depth, fields, rows (page sizes multiplied down the tree),
- * mutations. What introspection asks for is bounded by graphql-js's own rule and not counted here.
+ * selections, mutations. What introspection returns is bounded by graphql-js's own rule: its fields count as selections only.
  */
 import {
   type ASTVisitor,
@@ -18,7 +18,7 @@ import {
 import type { RefusalCode } from '../refusal.ts';
 import { DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS } from './page-size.ts';
 
-const LIMITS = { depth: 12, fields: 1000, rows: 25_000, mutations: 10 } as const;
+const LIMITS = { depth: 12, fields: 1000, rows: 25_000, selections: 5000, mutations: 10 } as const;
 
 interface Size {
   /** Fields on the outermost level. */
@@ -27,9 +27,11 @@ interface Size {
   readonly depth: number;
   readonly fields: number;
   readonly rows: number;
+  /** Fields, those of introspection too, and spreads: what the server walks, each fragment as often as it is spread. */
+  readonly selections: number;
 }
 
-const NOTHING: Size = { width: 0, depth: 0, fields: 0, rows: 0 };
+const NOTHING: Size = { width: 0, depth: 0, fields: 0, rows: 0, selections: 0 };
 
 export const limitsPlugin: GraphileConfig.Plugin = {
   name: 'AdminLimitsPlugin',
@@ -49,7 +51,7 @@ function limitsRule(context: ValidationContext): ASTVisitor {
   return {
     OperationDefinition(operation) {
       const size = measure(operation.selectionSet, rootTypeOf(context, operation));
-      for (const what of ['depth', 'fields', 'rows'] as const) {
+      for (const what of ['depth', 'fields', 'rows', 'selections'] as const) {
         if (size[what] > LIMITS[what]) report(context, operation, what, size[what]);
       }
       if (operation.operation === 'mutation' && size.width > LIMITS.mutations) {
@@ -99,21 +101,22 @@ function makeMeasure(context: ValidationContext): (selectionSet: SelectionSetNod
 
   function measureField(node: FieldNode, parent: Parent): Size {
     const name = node.name.value;
-    if (name.startsWith('__')) return NOTHING;
     const type = isObjectType(parent) ? parent.getFields()[name]?.type : undefined;
     const child =
       node.selectionSet === undefined ? NOTHING : measure(node.selectionSet, type && getNamedType(type));
+    if (name.startsWith('__')) return { ...NOTHING, selections: child.selections };
     const isPage = type !== undefined && getNamedType(type).name.endsWith('Connection');
     return {
       width: 1,
       depth: child.depth,
       fields: child.fields + 1,
       rows: isPage ? pageRowsOf(node) * (1 + child.rows) : child.rows,
+      selections: child.selections,
     };
   }
 
   function measure(selectionSet: SelectionSetNode, parent: Parent): Size {
-    let [width, depth, fields, rows] = [0, 0, 0, 0];
+    let [width, depth, fields, rows, selections] = [0, 0, 0, 0, 0];
     for (const selection of selectionSet.selections) {
       const isField = selection.kind === Kind.FIELD;
       const size = isField
@@ -126,8 +129,9 @@ function makeMeasure(context: ValidationContext): (selectionSet: SelectionSetNod
       width += size.width;
       fields += size.fields;
       rows += size.rows;
+      selections += 1 + size.selections;
     }
-    return { width, depth, fields, rows };
+    return { width, depth, fields, rows, selections };
   }
 
   return measure;

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { describe, it } from 'mocha';
+import { getIntrospectionQuery } from 'postgraphile/graphql';
 import { makeAccount, makeModel, makeSubmission, submit } from '../helpers/database.ts';
 import { withAdmin } from './admin-client.ts';
 
@@ -124,6 +125,23 @@ describe('admin: pages and limits', () => {
       `{ accounts { nodes { ...F0 } } } ${fragments} fragment F30 on Account { name }`,
     );
     expect(errors[0]?.extensions.code).to.equal('query_too_large');
+  });
+
+  it('refuses fragments that spread each other again and again, also where they ask for no field', async () => {
+    const chain = Array.from(
+      { length: 30 },
+      (_, n) => `fragment f${n} on Query{...f${n + 1} ...f${n + 1}}`,
+    ).join(' ');
+    const { data, errors } = await admin.ask(`{...f0} ${chain} fragment f30 on Query{__typename}`);
+    expect(data).to.equal(null);
+    expect(errors[0]?.extensions).to.deep.include({ code: 'query_too_large', limit: 'selections' });
+  });
+
+  it('answers the introspection that tools send', async () => {
+    const { __schema: schema } = await admin.must<{ __schema: object }>(
+      getIntrospectionQuery({ inputValueDeprecation: true, schemaDescription: true, oneOf: true }),
+    );
+    expect(schema).to.include.keys('queryType', 'types', 'directives');
   });
 
   it('shows prices and models with their relations', async () => {
