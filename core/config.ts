@@ -98,7 +98,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function loadConfig(env: Environment = process.env): Config {
   return {
     isProduction: env.NODE_ENV === 'production',
-    host: env.HOST ?? (env.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1'),
+    // empty would be every interface
+    host: env.HOST || (env.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1'),
     port: wholeNumber(env, 'PORT', 3000, 0, 65535),
     adminPort: wholeNumber(env, 'ADMIN_PORT', 3001, 0, 65535),
     dataDir: env.DATA_DIR || '.data',
