@@ -31,6 +31,13 @@ export interface CatalogueDocument {
 type Nullable<T> = { readonly [Key in keyof T]: T[Key] | null };
 
 export function formatCatalogue({ providers, models, voices }: CatalogueDocument): string {
+  // a database from before there could be one default of a type may have more: the first is what callers get
+  const defaults = new Map(
+    models
+      .filter(({ recommended }) => recommended)
+      .toReversed()
+      .map(({ type, id }) => [type, id]),
+  );
   return toYaml({
     providers: providers.map(({ name, kind, base_url, credential_env }) =>
       present({ name, kind, base_url, credential_env }),
@@ -39,7 +46,7 @@ export function formatCatalogue({ providers, models, voices }: CatalogueDocument
       ...present({
         id: model.id,
         type: model.type,
-        recommended: model.recommended || null,
+        recommended: defaults.get(model.type) === model.id || null,
         max_tokens: model.max_tokens,
         context_tokens: model.context_tokens,
       }),

@@ -151,6 +151,7 @@ class Reader {
     const type = typeOf(entry);
     this.#refuseSecond('model', id, [...path, 'id']);
     this.#refuseNewType(id, type, [...path, 'type']);
+    this.#refuseSecondDefault(entry, type, [...path, 'recommended']);
     this.#checkRoutes(entry, [...path, 'routes'], providerNames);
     if (type !== undefined) this.#readPrices(entry, [...path, 'pricing'], id ?? '', type);
 
@@ -179,6 +180,21 @@ class Reader {
       path,
       `the type of model ${show(id)} is ${before} and never changes; give the other model another id`,
     );
+  }
+
+  #refuseSecondDefault(entry: unknown, type: FileModelType | undefined, path: Path): void {
+    const { recommended } = (entry ?? {}) as { recommended?: unknown };
+    if (type === undefined || recommended !== true) return;
+    const key = `recommended\n${type}`;
+    const first = this.#seen.get(key);
+    if (first === undefined) this.#seen.set(key, path);
+    else {
+      const line = this.#problems.lineOf(first);
+      this.#problems.add(
+        path,
+        `a second recommended model of type ${type}, of which one is the default; the first is in line ${line}`,
+      );
+    }
   }
 
   #checkRoutes(entry: unknown, path: Path, providerNames: ReadonlySet<string>): void {

@@ -42,6 +42,10 @@ begin
           retired_at = null
       where (m.max_tokens, m.context_tokens, m.recommended, m.retired_at)
             is distinct from (excluded.max_tokens, excluded.context_tokens, excluded.recommended, null);
+  -- one default of a type: the last file that names one wins
+  update app.models m set recommended = false
+    from jsonb_populate_recordset(null::app.models, p_file -> 'models') f
+    where m.recommended and f.recommended and f.type = m.type and f.id <> m.id;
 
   delete from app.routes r
     using jsonb_to_recordset(p_file -> 'models') as f(id text)

@@ -165,6 +165,23 @@ describe('importing a catalogue', () => {
       });
     });
 
+    it('one default of a type: that of the last file that names one', async () => {
+      await withRollback(database.pool, async (db) => {
+        const recommended = (): Promise<unknown> =>
+          selectRows(db, 'select id from app.models where recommended order by id');
+        await load(db, FULL);
+        expect(await recommended()).to.deep.equal([{ id: 'speech-main' }]);
+
+        const other = speech('{ap: 100}').replace('speech-main', 'a-speech');
+        await load(db, other);
+        expect(await recommended()).to.deep.equal([{ id: 'speech-main' }]);
+        await load(db, other.replace('type: speech', 'type: speech\n    recommended: true'));
+        expect(await recommended()).to.deep.equal([{ id: 'a-speech' }]);
+        await load(db, FULL);
+        expect(await recommended()).to.deep.equal([{ id: 'speech-main' }]);
+      });
+    });
+
     it('all or nothing', async () => {
       await withRollback(database.pool, async (db) => {
         await load(db, speech('{ap: 200}'));

@@ -135,6 +135,11 @@ const MODELS: readonly Mistake[] = [
     model(`{id: m, type: speech, recommended: ▸"yes", ${routes}, pricing: {ap: 1}}`),
     'recommended must be true or false, not "yes"',
   ],
+  [
+    'a second default of a type',
+    `${model(`{id: m, type: speech, recommended: true, ${routes}, pricing: {ap: 1}}`)}  - {id: n, type: speech, recommended: ▸true, ${routes}, pricing: {ap: 2}}\n`,
+    'a second recommended model of type speech, of which one is the default; the first is in line 3',
+  ],
   ['no routes', model('▸{id: m, type: speech, pricing: {ap: 1}}'), 'routes is missing: a list of at least 1'],
   [
     'an empty list of routes',

@@ -83,7 +83,9 @@ const catalogue = fc
   })
   .chain(({ providers, ids, slugs }) => {
     const provider = fc.constantFrom(...providers.map((each) => each.name));
-    const model = (id: string): fc.Arbitrary<{ id: string; type: string }> =>
+    const model = (
+      id: string,
+    ): fc.Arbitrary<{ id: string; type: string; recommended?: boolean | undefined }> =>
       fc.constantFrom(...Object.keys(pricing)).chain((type) =>
         fc.record({
           id: fc.constant(id),
@@ -119,7 +121,10 @@ const catalogue = fc
           model: fc.constantFrom(...speaking),
         });
       const voices = speaking.length === 0 ? [] : slugs.map(voice);
-      return fc.tuple(...voices).map((spoken) => ({ providers, models, voices: spoken }));
+      const isDefault = ({ type, id }: { type: string; id: string }): boolean =>
+        models.find((other) => other.type === type && other.recommended)?.id === id;
+      const offered = models.map((one) => ({ ...one, recommended: one.recommended && isDefault(one) }));
+      return fc.tuple(...voices).map((spoken) => ({ providers, models: offered, voices: spoken }));
     });
   });
 
@@ -177,6 +182,18 @@ describe('what was exported imports again to the same', () => {
       const before = [await contentOf(db), await count(db, 'prices')];
       await load(db, yaml, true);
       expect([await contentOf(db), await count(db, 'prices')]).to.deep.equal(before);
+    });
+  });
+
+  it('with one default of a type, where the database is from before there could be no more', async () => {
+    await withRollback(database.pool, async (db) => {
+      await load(db, FULL);
+      await load(db, speech('{ap: 200}').replace('speech-main', 'a-speech'));
+      await db.query(`update app.models set recommended = true where type = 'speech'`);
+      const { yaml } = await exportCatalogue(db);
+      expect(yaml.match(/recommended: true/g)).to.have.lengthOf(1);
+      await load(db, yaml);
+      expect((await exportCatalogue(db)).yaml).to.equal(yaml);
     });
   });
 
