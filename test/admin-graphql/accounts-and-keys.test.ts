@@ -53,6 +53,21 @@ describe('admin: accounts and keys', () => {
     expect(audit?.after).to.include({ language: null, card_on_file: false });
   });
 
+  it('changes what else there is of a key and an account whose models are not in the catalogue', async () => {
+    const accountId = await makeAccount(database.pool);
+    const { keyId } = await makeKey(database.pool, accountId);
+    await database.pool.query(`update app.keys set allowed_models = '{gone}' where id = $1`, [keyId]);
+    await database.pool.query(`update app.accounts set allowed_models = '{gone}' where id = $1`, [accountId]);
+    expect(
+      await admin.must(`mutation {
+        updateKey(input: {key: "${keyId}", patch: {name: "k"}}) { key { name allowedModels } }
+        updateAccount(input: {account: "${accountId}", patch: {name: "a"}}) { account { name allowedModels } } }`),
+    ).to.deep.equal({
+      updateKey: { key: { name: 'k', allowedModels: ['gone'] } },
+      updateAccount: { account: { name: 'a', allowedModels: ['gone'] } },
+    });
+  });
+
   it('refuses a list of allowed models that names none of the catalogue', async () => {
     const accountId = await makeAccount(database.pool);
     const { errors } = await admin.ask(

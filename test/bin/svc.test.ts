@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { describe, it } from 'mocha';
 import { hashSecret } from '../../core/keys.ts';
-import { selectOne, selectRows, withDatabase } from '../helpers/database.ts';
+import { makeModel, selectOne, selectRows, withDatabase } from '../helpers/database.ts';
 import { type Finished, printedObject, run } from './command.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -107,6 +107,7 @@ describe('svc', () => {
 
     it('takes every option', async () => {
       const accountId = await newAccount();
+      for (const id of ['a', 'b/c']) await makeModel(database.pool, { id });
       const { key_id, secret } = await svcJson(
         ...['key', 'issue', '--account', accountId.toUpperCase(), '--name', 'ci', '--prefix', 'svc_test_'],
         ...['--scopes', 'llm, tts,llm', '--cap-per-request-ap', '10', '--cap-daily-ap', '0'],
@@ -131,6 +132,15 @@ describe('svc', () => {
         cap_monthly_ap: 9_000_000_000,
         rate_per_minute: 6000,
         expires_at: new Date('2030-02-28T00:00:00Z'),
+      });
+    });
+
+    it('refuses models that are not in the catalogue, and shows no secret', async () => {
+      const accountId = await newAccount();
+      expect(await svc('key', 'issue', '--account', accountId, '--models', 'nosuch')).to.deep.equal({
+        status: 1,
+        stdout: '',
+        stderr: 'svc: no such model: nosuch\n',
       });
     });
 

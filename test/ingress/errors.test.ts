@@ -241,7 +241,7 @@ const CASES: readonly Case[] = [
   {
     code: 'model_not_allowed',
     when: 'the model is not on the key’s list',
-    given: chat({ allowedModels: ['another'] }, chatBody(), { param: 'model' }),
+    given: chat({ allowedModels: [] }, chatBody(), { param: 'model' }),
   },
   {
     code: 'request_over_key_cap',
@@ -594,7 +594,7 @@ const FAULTS: readonly {
   },
   { name: 'a bad parameter', code: 'invalid_parameter', body: { temperature: 3 } },
   { name: 'an unknown model', code: 'model_not_found', body: { model: 'no-such' } },
-  { name: 'a model not allowed', code: 'model_not_allowed', caller: { allowedModels: ['another'] } },
+  { name: 'a model not allowed', code: 'model_not_allowed', caller: { allowedModels: [] } },
   { name: 'a cap', code: 'request_over_key_cap', caller: { capPerRequestAp: 1 } },
   { name: 'an empty balance', code: 'insufficient_ap', caller: { balanceAp: 1 } },
 ];

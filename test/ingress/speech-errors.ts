@@ -176,7 +176,7 @@ export const SPEECH_CASES: readonly Case[] = [
     code: 'model_not_allowed',
     when: 'the key may not use the voice’s own model',
     given: async (service, as) => {
-      const { secret } = await service.makeCaller({ ...as, allowedModels: ['another'] });
+      const { secret } = await service.makeCaller({ ...as, allowedModels: [] });
       const body = { input: 'Hello', voice: VOICE };
       return {
         siblings: { param: 'model' },

@@ -523,7 +523,7 @@ describe('chat with the official client', () => {
       const limited = makeClient(service, await service.makeCaller({ ratePerMinute: 1 }));
       await create(limited);
       const poor = makeClient(service, await service.makeCaller({ balanceAp: 5 }));
-      const picky = makeClient(service, await service.makeCaller({ allowedModels: ['another'] }));
+      const picky = makeClient(service, await service.makeCaller({ allowedModels: [] }));
       service.upstream.program(MODEL, { status: 500 });
       const cases = [
         [stranger, {}, OpenAI.AuthenticationError, 401, 'invalid_api_key'],

@@ -14,6 +14,7 @@ begin
   if not exists (select from app.accounts a where a.id = p_account) then
     raise exception 'no such account' using errcode = 'no_data_found';
   end if;
+  perform app.refuse_unknown_models(p_allowed_models);
   insert into app.keys (
     account_id, secret_hash, prefix, hint, name, scopes, allowed_models, cap_per_request_ap, cap_daily_ap, cap_monthly_ap,
     rate_per_minute, expires_at

@@ -10,7 +10,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform app.refuse_unknown_models(p_allowed_models);
   return app.issue_key(p_account, p_secret_hash, p_prefix, p_hint, p_name, p_scopes, p_allowed_models, p_cap_per_request_ap,
     p_cap_daily_ap, p_cap_monthly_ap, p_rate_per_minute, p_expires_at, app.current_operator());
 end

@@ -15,7 +15,9 @@ begin
     raise exception 'no such account' using errcode = 'no_data_found';
   end if;
   v_wanted := jsonb_populate_record(v_before, p_patch);
-  perform app.refuse_unknown_models(v_wanted.allowed_models);
+  if p_patch ? 'allowed_models' then
+    perform app.refuse_unknown_models(v_wanted.allowed_models);
+  end if;
   update app.accounts a
     set name = v_wanted.name,
         subject = v_wanted.subject,
