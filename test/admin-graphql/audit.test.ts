@@ -79,6 +79,21 @@ describe('admin: audit log', () => {
     }
   });
 
+  it('keeps no line of an update that changes nothing', async () => {
+    const accountId = await makeAccount(database.pool, { name: 'Same' });
+    const { keyId } = await makeKey(database.pool, accountId, { expiresAt: new Date('2099-01-01') });
+    const last = (await lastAudit(database.pool))?.id;
+    for (const patch of ['{}', '{name: "Same", allowedModels: null}']) {
+      await admin.must(
+        `mutation { updateAccount(input: {account: "${accountId}", patch: ${patch}}) { account { id } } }`,
+      );
+    }
+    for (const patch of ['{}', '{name: "Test key", expiresAt: "2099-01-01T00:00:00Z"}']) {
+      await admin.must(`mutation { updateKey(input: {key: "${keyId}", patch: ${patch}}) { key { id } } }`);
+    }
+    expect((await lastAudit(database.pool))?.id).to.equal(last);
+  });
+
   it('keeps no line of what was refused', async () => {
     const last = (await lastAudit(database.pool))?.id;
     await admin.ask('mutation { createAccount(input: {name: ""}) { __typename } }');

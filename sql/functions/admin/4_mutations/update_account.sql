@@ -15,6 +15,9 @@ begin
     raise exception 'no such account' using errcode = 'no_data_found';
   end if;
   v_wanted := jsonb_populate_record(v_before, p_patch);
+  if v_wanted is not distinct from v_before then
+    return p_account;
+  end if;
   if p_patch ? 'allowed_models' then
     perform app.refuse_unknown_models(v_wanted.allowed_models);
   end if;

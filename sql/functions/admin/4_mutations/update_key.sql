@@ -20,6 +20,9 @@ begin
     raise exception 'the key is revoked' using errcode = 'object_not_in_prerequisite_state';
   end if;
   v_wanted := jsonb_populate_record(v_before, p_patch);
+  if v_wanted is not distinct from v_before then
+    return p_key;
+  end if;
   if p_patch ? 'allowed_models' then
     perform app.refuse_unknown_models(v_wanted.allowed_models);
   end if;
