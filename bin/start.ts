@@ -8,6 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
+import { loadAdminSettings } from '../admin-graphql/settings.ts';
 import { makeAssetStore } from '../core/assets/make-store.ts';
 import { importCatalogue } from '../core/catalogue-file/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
@@ -27,7 +28,8 @@ const STOP_MS = 60_000;
 
 const start = async (): Promise<{ logger: Logger; steps: readonly ShutdownStep[] }> => {
   const config = loadConfig();
-  const logger = makeLogger('svc', process.env.LOG_LEVEL ?? 'warn');
+  loadAdminSettings(); // read by the child, which is started last
+  const logger = makeLogger('svc', process.env.LOG_LEVEL || 'warn');
   const demo = await readDemo(config, process.env);
   await requireFreePort('PORT', config.port, config.host);
   await requireFreePort('ADMIN_PORT', config.adminPort, config.host);
@@ -143,7 +145,7 @@ function startAdmin(databaseUrl: string, config: Config, demo: Demo): ChildProce
       DATABASE_URL: databaseUrl,
       ADMIN_PORT: String(config.adminPort),
       USER_TOKEN_SECRET: config.userTokenSecret ?? demo.userTokenSecret,
-      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+      LOG_LEVEL: process.env.LOG_LEVEL || 'warn',
     },
     // the channel tells the child when this process is gone
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

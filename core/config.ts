@@ -3,6 +3,7 @@
  * provider credentials (named by the catalogue), demo credentials (bin/demo.ts) and the operators' JWT settings
  * (admin-graphql/settings.ts) are read from there.
  */
+import { ISO_TIME_HINT, parseIsoTime } from './catalogue-file/iso-time.ts';
 
 export interface Config {
   readonly isProduction: boolean;
@@ -92,6 +93,9 @@ export interface Config {
   readonly userTokenAudience: string;
 }
 
+/** Pino's, and none at all. */
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Throws an Error that names the variable when one is not what it should be. */
@@ -106,9 +110,9 @@ export function loadConfig(env: Environment = process.env): Config {
     databaseUrl: env.DATABASE_URL || undefined,
     redisUrl: env.REDIS_URL || undefined,
     catalogFile: env.CATALOG_FILE || undefined,
-    logLevel: env.LOG_LEVEL || 'info',
-    baseUrl: env.BASE_URL?.replace(/\/+$/, '') || undefined,
-    certUrl: env.CERT_URL?.replace(/\/+$/, '') || undefined,
+    logLevel: logLevel(env),
+    baseUrl: address(env, 'BASE_URL'),
+    certUrl: address(env, 'CERT_URL'),
     proxyCount: wholeNumber(env, 'PROXY_COUNT', 0, 0, 10),
 
     edgeWaitSeconds: wholeNumber(env, 'EDGE_WAIT_SECONDS', 95, 1, 3600),
@@ -197,7 +201,23 @@ function wholeNumber(
 function date(env: Environment, name: string, fallback: string | undefined): Date | undefined {
   const text = env[name] || fallback;
   if (text === undefined) return undefined;
-  const value = new Date(text);
-  if (Number.isNaN(value.getTime())) throw new Error(`${name} must be an ISO 8601 date or time`);
+  const value = parseIsoTime(text);
+  if (value === undefined) throw new Error(`${name} must be ${ISO_TIME_HINT}`);
   return value;
+}
+
+/** Without its last slash: paths are put behind it. */
+function address(env: Environment, name: string): string | undefined {
+  const text = env[name];
+  if (text === undefined || text === '') return undefined;
+  if (!/^https?:\/\/[^/?#\s][^?#\s]*$/.test(text) || !URL.canParse(text)) {
+    throw new Error(`${name} must be an http or https address without query or fragment`);
+  }
+  return text.replace(/\/+$/, '');
+}
+
+function logLevel(env: Environment): string {
+  const level = env.LOG_LEVEL || 'info';
+  if (!LOG_LEVELS.includes(level)) throw new Error(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`);
+  return level;
 }

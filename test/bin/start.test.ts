@@ -131,6 +131,24 @@ describe('npm start', function () {
     expect(refused.output()).to.match(/^start: DEMO_API_KEY.*refused when NODE_ENV=production\n$/);
   });
 
+  for (const [env, said] of [
+    [{ ADMIN_JWT_SECRET: 'short' }, 'ADMIN_JWT_SECRET must have 32 bytes or more'],
+    [{ ADMIN_JWKS_URL: 'keys' }, 'ADMIN_JWKS_URL must be an http or https address'],
+    [{ LOG_LEVEL: 'bogus' }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent'],
+  ] as const) {
+    it(`says what is wrong before anything starts: ${Object.keys(env)[0]}`, async () => {
+      const refused = await start(env);
+      expect(await refused.exited).to.equal(1);
+      expect(refused.output()).to.equal(`start: ${said}\n`);
+    });
+  }
+
+  it('takes an empty LOG_LEVEL for one that is not set', async () => {
+    running = await start({ LOG_LEVEL: '' });
+    await welcomed(running);
+    expect(running.output()).not.to.contain('"level":30');
+  });
+
   it('says which port is taken', async () => {
     running = await start();
     await welcomed(running);
