@@ -4,7 +4,7 @@
  */
 import { CatalogueFileError } from '../core/catalogue-file/error.ts';
 import { type Config, loadConfig, warningsOf } from '../core/config.ts';
-import { describeDatabaseError } from './svc/database.ts';
+import { describeDatabaseError } from '../core/database-errors.ts';
 
 const say = (line: string): void => console.log(`release: ${line}`);
 

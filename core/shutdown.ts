@@ -2,6 +2,7 @@
  * One ordered shutdown per process: on SIGTERM or SIGINT the steps run in the order they were given, each bounded, and the
  * process ends within the platform's grace. A second signal ends it at once.
  */
+import { describeDatabaseError } from './database-errors.ts';
 import type { Logger } from './logger.ts';
 
 export interface ShutdownStep {
@@ -63,7 +64,10 @@ export async function runProcess(
     const { logger, steps } = await start();
     whenStopped(logger, steps);
   } catch (error) {
-    process.stderr.write(`${name}: ${(error as Error).message || (error as { code?: string }).code}\n`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    // of what a start connects to, the database alone leaves its errors as they are
+    const said = code === undefined ? message : describeDatabaseError(error, process.env.DATABASE_URL);
+    process.stderr.write(`${name}: ${said || code}\n`);
     process.exit(1);
   }
 }

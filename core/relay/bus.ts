@@ -43,7 +43,10 @@ export function makeLocalBus(): Bus {
  */
 const MESSAGE_INTERVAL_MS = 1;
 
-/** Redis pub/sub. Frames published at one moment to one channel travel together. */
+/**
+ * Redis pub/sub. Frames published at one moment to one channel travel together. Throws one line, without the password, when
+ * Redis is away at the start; later it is connected to again.
+ */
 export async function makeRedisBus(redisUrl: string, onError: (error: Error) => void): Promise<Bus> {
   const publisher = new Redis(redisUrl, {
     lazyConnect: true,
@@ -64,7 +67,6 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
   let sentAt = 0;
   let isLeavingNow = false;
 
-  for (const client of [publisher, subscriber]) client.on('error', onError);
   subscriber.on('message', (channel: string, message: string) => {
     const handler = handlers.get(channel);
     if (handler === undefined) return;
@@ -90,7 +92,8 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
     }
   }
 
-  await Promise.all([publisher.connect(), subscriber.connect()]);
+  await connect([publisher, subscriber], redisUrl);
+  for (const client of [publisher, subscriber]) client.on('error', onError);
   return {
     publish(channel, frame) {
       if (publisher.status !== 'ready') return;
@@ -120,6 +123,26 @@ export async function makeRedisBus(redisUrl: string, onError: (error: Error) => 
       subscriber.disconnect();
     },
   };
+}
+
+/** What ioredis rejects with says nothing but that the connection is closed: the reason is in the event before. */
+async function connect(clients: readonly Redis[], redisUrl: string): Promise<void> {
+  let reason: NodeJS.ErrnoException | undefined;
+  const note = (error: Error): void => {
+    reason ??= error;
+  };
+  for (const client of clients) client.on('error', note);
+  try {
+    await Promise.all(clients.map((client) => client.connect()));
+  } catch (error) {
+    for (const client of clients) client.disconnect();
+    const cause = reason ?? (error as NodeJS.ErrnoException);
+    const host = URL.parse(redisUrl)?.host || 'its host';
+    throw new Error(`Redis at REDIS_URL (${host}) cannot be reached: ${cause.code ?? cause.message}`, {
+      cause,
+    });
+  }
+  for (const client of clients) client.off('error', note);
 }
 
 function reconnectDelayMs(attempt: number): number {
