@@ -60,8 +60,8 @@ export const ERROR_CATALOGUE = {
   },
   unsupported_format: {
     status: 400,
-    en: 'This audio or image format is not accepted, or cannot be produced here. Use one of the formats listed for the endpoint in /openapi.json.',
-    ja: 'この音声・画像形式は受け付けていないか、出力できません。/openapi.json に記載された、このエンドポイントの対応形式を使用してください。',
+    en: 'This audio or image format is not accepted, or cannot be produced here. Choose another format, one of those in "allowed" where they are listed; GET / lists the endpoints.',
+    ja: 'この音声・画像形式は受け付けていないか、出力できません。「allowed」がある場合はその中から、別の形式を選んでください。エンドポイントの一覧は GET / で確認できます。',
   },
   unsupported_parameter: {
     status: 400,
@@ -183,8 +183,8 @@ export const ERROR_CATALOGUE = {
   },
   not_found: {
     status: 404,
-    en: 'Nothing was found for this path and method. Check the address, the method and the id against /openapi.json.',
-    ja: '指定されたパスとメソッドに該当するものが見つかりません。アドレス、メソッド、ID を /openapi.json で確認してください。',
+    en: 'Nothing was found for this path and method. Check the address, the method and the id; GET / lists the endpoints.',
+    ja: '指定されたパスとメソッドに該当するものが見つかりません。アドレス、メソッド、ID を確認してください。エンドポイントの一覧は GET / で確認できます。',
   },
 
   // 409: clashes with what is already there

@@ -197,6 +197,17 @@ describe('responses', () => {
       }
     });
 
+    it('say where the endpoints are listed, in the answer that finds none', async () => {
+      for (const [language, words] of [
+        ['en', 'GET / lists the endpoints.'],
+        ['ja', 'エンドポイントの一覧は GET / で確認できます。'],
+      ] as const) {
+        const { json } = await service.get('/openapi.json', { headers: { 'accept-language': language } });
+        expect(json.error.message).to.contain(words);
+      }
+      expect((await service.get('/')).json.endpoints).to.include('GET /');
+    });
+
     it('list no endpoint that is not there', async () => {
       const { endpoints } = (await service.get('/')).json;
       expect(endpoints).to.include(`POST ${CHAT}`);
