@@ -1,4 +1,4 @@
--- Publishes a notice in the public feed.
+-- Writes a notice for the public feed, which is not served yet: only operators read it (announcements).
 create function admin.announce(p_title_en text, p_title_ja text, p_body_en text, p_body_ja text) returns admin.announcements
 language plpgsql
 security definer
@@ -20,4 +20,4 @@ begin
 end
 $$;
 comment on function admin.announce is '@resultFieldName announcement
-Publishes a notice in the public feed, in both languages (markdown).';
+Writes a notice for the public feed, in both languages (markdown). The feed is not served yet: until it is, only operators read it.';
