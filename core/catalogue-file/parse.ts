@@ -55,6 +55,12 @@ export interface CatalogueFile {
   readonly problems: Problems;
 }
 
+interface Sections {
+  readonly providers?: readonly unknown[];
+  readonly models?: readonly unknown[];
+  readonly voices?: readonly unknown[];
+}
+
 /** Throws a CatalogueFileError that names every problem. */
 export function parseCatalogueFile(
   text: string,
@@ -67,7 +73,7 @@ export function parseCatalogueFile(
     ]);
   }
   const { value, problems } = readYaml(text, fileName);
-  if (!fits(FileSchema, value, [], problems)) throw problems.toError();
+  if (!fits(FileSchema, value, [], problems) && !hasSections(value)) throw problems.toError();
   const file = new Reader(problems, known).read(value);
   if (!problems.isEmpty) throw problems.toError();
   return file;
@@ -111,12 +117,7 @@ class Reader {
     this.#known = known;
   }
 
-  read(sections: {
-    providers?: readonly unknown[];
-    models?: readonly unknown[];
-    voices?: readonly unknown[];
-  }): CatalogueFile {
-    const { providers = [], models = [], voices = [] } = sections;
+  read({ providers = [], models = [], voices = [] }: Sections): CatalogueFile {
     // names first, of faulty entries too: a reference to one of those is no second mistake
     const providerNames = new Set([...this.#known.providers, ...wordsOf(providers, 'name')]);
     const types = new Map(models.map((model) => [wordOf(model, 'id'), typeOf(model)]));
@@ -278,6 +279,13 @@ class Reader {
       `there is no ${kind} ${show(name)}; ${all.length === 0 ? 'there is none at all' : `there are: ${some.join(', ')}`}`,
     );
   }
+}
+
+/** Whether its sections can be read, whatever else is wrong with the file as a whole: references need all of them. */
+function hasSections(value: unknown): value is Sections {
+  if (typeof value !== 'object' || value === null) return false;
+  const { providers = [], models = [], voices = [] } = value as Record<string, unknown>;
+  return [providers, models, voices].every((section) => Array.isArray(section));
 }
 
 function wordOf(entry: unknown, key: string): string | undefined {

@@ -271,6 +271,12 @@ const SEVERAL: readonly Mistake[] = [
     'there is no model "n"; there are: m',
   ],
   [
+    'an unknown section before a mistake',
+    '▸prices: []\nproviders: [{name: p, kind: ▸nope}]\n',
+    'unknown key "prices"; allowed here: providers, models, voices',
+    'kind must be one of openai, elevenlabs, x, sandbox, not "nope"',
+  ],
+  [
     'a mistake behind an anchor',
     'providers:\n  - &a {name: ▸p, kind: ▸nope}\n  - *a\n',
     'provider "p" is given twice; the first is in line 2',
