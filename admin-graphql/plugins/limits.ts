@@ -50,6 +50,12 @@ function limitsRule(context: ValidationContext): ASTVisitor {
   const measure = makeMeasure(context);
   return {
     OperationDefinition(operation) {
+      if ((rootTypeOf(context, operation) ?? null) === null) {
+        // graphql-js finds it out while it executes, and throws
+        const message = `There is no ${operation.operation} in this schema.`;
+        context.reportError(new GraphQLError(message, { nodes: operation }));
+        return false;
+      }
       const size = measure(operation.selectionSet, rootTypeOf(context, operation));
       for (const what of ['depth', 'fields', 'rows', 'selections'] as const) {
         if (size[what] > LIMITS[what]) report(context, operation, what, size[what]);

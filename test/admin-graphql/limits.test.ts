@@ -137,6 +137,15 @@ describe('admin: pages and limits', () => {
     expect(errors[0]?.extensions).to.deep.include({ code: 'query_too_large', limit: 'selections' });
   });
 
+  it('refuses a subscription, of which there is none, and logs nothing', async () => {
+    for (const query of ['subscription { __typename }', '{ __typename } subscription S { __typename }']) {
+      const { data, errors } = await admin.ask(query);
+      expect(data).to.equal(null);
+      expect(errors[0]?.extensions.code).to.equal('invalid_request');
+    }
+    expect(admin.log).to.deep.equal([]);
+  });
+
   it('answers the introspection that tools send', async () => {
     const { __schema: schema } = await admin.must<{ __schema: object }>(
       getIntrospectionQuery({ inputValueDeprecation: true, schemaDescription: true, oneOf: true }),
