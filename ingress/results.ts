@@ -1,7 +1,7 @@
 /**
  * How a finished request that did not succeed is said to its caller, and one that could not be finished now.
  */
-import { isTimeoutError } from '../core/database.ts';
+import { isTimeoutError, wasNeverSent } from '../core/database.ts';
 import {
   ANSWER_TOO_LARGE,
   type ErrorDetails,
@@ -39,9 +39,17 @@ export function errorOf(finished: Finished): ServiceError {
   return new ServiceError('generation_failed', { status: finished.state }, { isFinal: true });
 }
 
-/** Of what a call that locks a balance throws: one that stays locked is told as what is to be tried later. */
+/**
+ * Of what a call that locks a balance throws: one that stays locked is told as what is to be tried later, and so is having waited in
+ * vain for a connection behind those that wait for it.
+ */
 export function whenLocked(error: unknown): unknown {
-  return isTimeoutError(error)
+  return isTimeoutError(error) || isCrowded(error)
     ? new ServiceError('generation_failed', {}, { cause: error, retryAfterSeconds: 2 })
     : error;
+}
+
+/** The pool's own word, which has no code: those of the network have one. */
+function isCrowded(error: unknown): boolean {
+  return wasNeverSent(error) && (error as { code?: unknown }).code === undefined;
 }
