@@ -100,13 +100,10 @@ function countWithinSize(batch: readonly Settlement[]): number {
 /** Outlives outages and deadlocks; throws what the database says of the batch, and timeouts at once. */
 async function settleBatch(pool: Pool, batch: readonly Settlement[]): Promise<Settled[]> {
   const deadline = Date.now() + OUTAGE_PATIENCE_MS;
-  const ids = batch.map(({ requestId }) => requestId).sort();
+  const values = [JSON.stringify(batch.map(toJson)), batch.map(({ requestId }) => requestId).sort()];
   for (;;) {
     try {
-      const { rows } = await pool.query<Row>({
-        ...SETTLE,
-        values: [JSON.stringify(batch.map(toJson)), ids],
-      });
+      const { rows } = await pool.query<Row>({ ...SETTLE, values });
       const byId = new Map(rows.map((row) => [row.request_id, row]));
       return batch.map((settlement) => {
         const row = byId.get(settlement.requestId);

@@ -167,6 +167,7 @@ function callOf(run: Run, input: ChatInput, upstreamModel: string, room?: Growin
     upstreamModel,
     body: input.body,
     outputCapTokens: run.payload.units,
+    promptCapTokens: Math.max(input.promptTokens, input.contextTokens ?? 0),
     signal: run.signal,
     room,
   };
