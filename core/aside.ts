@@ -14,7 +14,7 @@ export interface AsideOptions<Item, Result> {
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxBatch: number;
   /** How many of these, all of one account, may go together. */
-  readonly take?: (items: readonly Item[]) => number;
+  readonly take: (items: readonly Item[]) => number;
   /** How long an item waits here for what somebody has locked. */
   readonly patienceMs: number;
   /** What it is told then. */
@@ -44,7 +44,7 @@ export function makeAside<Item, Result>(options: AsideOptions<Item, Result>): As
     maxBatch: options.maxBatch,
     maxInFlight: MAX_IN_FLIGHT,
     keyOf: ({ item }) => accountOf(item),
-    ...(take === undefined ? {} : { take: (entries) => take(entries.map(({ item }) => item)) }),
+    take: (entries) => take(entries.map(({ item }) => item)),
     run: runHere,
   });
 

@@ -28,6 +28,20 @@ interface Waiting<Item, Result> {
   readonly reject: (reason: unknown) => void;
 }
 
+/** For `take`: how many of the first items have a size of at most `most` together. */
+export function countWithin<Item>(
+  items: readonly Item[],
+  sizeOf: (item: Item) => number,
+  most: number,
+): number {
+  let size = 0;
+  const end = items.findIndex((item) => {
+    size += sizeOf(item);
+    return size > most;
+  });
+  return end < 0 ? items.length : end;
+}
+
 export function makeCoalescer<Item, Result>(
   options: CoalescerOptions<Item, Result>,
 ): Coalescer<Item, Result> {

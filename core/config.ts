@@ -3,7 +3,7 @@
  * provider credentials (named by the catalogue), demo credentials (bin/demo.ts) and the operators' JWT settings
  * (admin-graphql/settings.ts) are read from there.
  */
-import { ISO_TIME_HINT, parseIsoTime } from './catalogue-file/iso-time.ts';
+import { ISO_TIME_HINT, parseIsoTime } from './iso-time.ts';
 
 export interface Config {
   readonly isProduction: boolean;

@@ -5,7 +5,7 @@
  * Most requests have nothing to check but a balance of purchased AP: they are tried in a lane that does only that.
  */
 import { makeAside } from '../core/aside.ts';
-import { type Coalescer, makeCoalescer } from '../core/coalesce.ts';
+import { type Coalescer, countWithin, makeCoalescer } from '../core/coalesce.ts';
 import {
   isConnectionError,
   isTimeoutError,
@@ -111,12 +111,7 @@ export function makeSubmit(pool: Pool, initialGrantAp: number): Submit {
 }
 
 function countWithinBytes(items: readonly Item[]): number {
-  let bytes = 0;
-  const end = items.findIndex((item) => {
-    bytes += item.inputBytes;
-    return bytes > MAX_BATCH_BYTES;
-  });
-  return end < 0 ? items.length : end;
+  return countWithin(items, ({ inputBytes }) => inputBytes, MAX_BATCH_BYTES);
 }
 
 interface Books {

@@ -3,10 +3,9 @@
  * request; a worker that comes second is told so. While the database is away settlements wait for it, since the work is done.
  * What held up or failed a batch goes aside: the others do not wait for a balance that somebody has locked.
  */
-
 import { makeAside } from '../core/aside.ts';
 import { type AssetFile, assetFileToJson } from '../core/assets/files.ts';
-import { makeCoalescer } from '../core/coalesce.ts';
+import { countWithin, makeCoalescer } from '../core/coalesce.ts';
 import { isConnectionError, isTimeoutError, isTransientError, type Pool } from '../core/database.ts';
 import type { ErrorDetails } from '../core/errors.ts';
 import type { FinalState } from '../core/relay/frames.ts';
@@ -89,12 +88,7 @@ export function makeSettler(pool: Pool): Settler {
 }
 
 function countWithinSize(batch: readonly Settlement[]): number {
-  let characters = 0;
-  const end = batch.findIndex(({ result }) => {
-    characters += result?.body.length ?? 0;
-    return characters > MAX_BATCH_CHARACTERS;
-  });
-  return end < 0 ? batch.length : end;
+  return countWithin(batch, ({ result }) => result?.body.length ?? 0, MAX_BATCH_CHARACTERS);
 }
 
 /** Outlives outages and deadlocks; throws what the database says of the batch, and timeouts at once. */

@@ -1,6 +1,6 @@
 /** Parsers of option values: each gives the value or says what is allowed. */
 import { InvalidArgumentError } from 'commander';
-import { ISO_TIME_HINT, parseIsoTime } from '../../core/catalogue-file/iso-time.ts';
+import { ISO_TIME_HINT, parseIsoTime } from '../../core/iso-time.ts';
 import { SCOPES, type Scope } from '../../core/keys.ts';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

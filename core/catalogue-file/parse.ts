@@ -3,9 +3,9 @@
  * at once, each with its place. The database is not asked here; what it knows already is passed in.
  */
 import { LineCounter, parseDocument, visit } from 'yaml';
+import { isoMicroseconds } from '../iso-time.ts';
 import { isOperation } from '../operations.ts';
 import { CatalogueFileError } from './error.ts';
-import { isoMicroseconds } from './iso-time.ts';
 import { type Path, Problems } from './problems.ts';
 import {
   ChatModelSchema,

@@ -1,7 +1,7 @@
 /** Checks values against the schemas with Ajv, and says what is wrong in words and at its place in the file. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { Static, TSchema } from 'typebox';
-import { parseIsoTime } from './iso-time.ts';
+import { parseIsoTime } from '../iso-time.ts';
 import type { Path, Problems } from './problems.ts';
 
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: true });

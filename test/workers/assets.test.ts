@@ -16,7 +16,6 @@ import { type AssetDraft, type AssetFiles, makeAssetFiles } from '../../core/ass
 import { FolderStore } from '../../core/assets/folder-store.ts';
 import { assetKey } from '../../core/assets/keys.ts';
 import { AssetMissing, type AssetStore, AssetTooLarge } from '../../core/assets/store.ts';
-import type { PaidJobPayload } from '../../core/jobs.ts';
 import { makeLocalBus } from '../../core/relay/bus.ts';
 import {
   deleteAssets,
@@ -40,6 +39,7 @@ import {
   submit,
   withDatabase,
 } from '../helpers/database.ts';
+import { payloadOf } from '../helpers/submissions.ts';
 
 const MAX_BYTES = 1024;
 const CACHE_KEY = 'ab'.repeat(32);
@@ -102,19 +102,7 @@ describe('files of requests', () => {
       { name: 'test/files', mayRepeat: () => true, hasInputFiles: true, ...task },
       { config, workerId, pool, bus, logger, settler, active, assets },
     );
-    const payload: PaidJobPayload<object> = {
-      id: owner.requestId,
-      accountId: owner.accountId,
-      modelId: 'test',
-      priceId: 1,
-      isStream: false,
-      ingressId: null,
-      holdAp: 100,
-      units: 1,
-      createdAtMs: Date.now(),
-      deadlineAtMs: Date.now() + 60_000,
-      input: {},
-    };
+    const payload = payloadOf({ id: owner.requestId, accountId: owner.accountId });
     await run(payload, { job: { attempts: 1, created_at: new Date() } } as JobHelpers);
     active.close();
   }

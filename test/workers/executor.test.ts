@@ -4,12 +4,12 @@ import type { JobHelpers } from 'graphile-worker';
 import { describe, it } from 'mocha';
 import { pino } from 'pino';
 import { v7 } from 'uuid';
-import type { PaidJobPayload } from '../../core/jobs.ts';
 import { makeLocalBus } from '../../core/relay/bus.ts';
 import { makeActiveRuns } from '../../workers/active-runs.ts';
 import { makePaidTask } from '../../workers/executor.ts';
 import { makeSettler } from '../../workers/settle.ts';
 import { makeAccount, makeSubmission, selectOne, submit, withDatabase } from '../helpers/database.ts';
+import { payloadOf } from '../helpers/submissions.ts';
 
 describe('a request that comes from the queue again', () => {
   const database = withDatabase();
@@ -39,19 +39,7 @@ describe('a request that comes from the queue again', () => {
         assets: { discardInputs: async () => {} },
       },
     );
-    const payload: PaidJobPayload<object> = {
-      id: submission.id,
-      accountId,
-      modelId: 'test',
-      priceId: 1,
-      isStream: false,
-      ingressId: null,
-      holdAp: 100,
-      units: 1,
-      createdAtMs: Date.now(),
-      deadlineAtMs: Date.now() + 60_000,
-      input: {},
-    };
+    const payload = payloadOf({ id: submission.id, accountId });
     await run(payload, { job: { ...job, created_at: new Date() } } as JobHelpers);
     active.close();
     const { state } = await selectOne<{ state: string }>(

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, it } from 'mocha';
 import { stringify } from 'yaml';
 import { CatalogueFileError } from '../../../core/catalogue-file/error.ts';
-import { isoMicroseconds, parseIsoTime } from '../../../core/catalogue-file/iso-time.ts';
 import { parseCatalogueFile } from '../../../core/catalogue-file/parse.ts';
+import { isoMicroseconds, parseIsoTime } from '../../../core/iso-time.ts';
 import { MISTAKES, readMarks } from './mistakes.ts';
 
 function problemsOf(work: () => unknown): readonly string[] {
